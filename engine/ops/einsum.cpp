@@ -19,7 +19,7 @@ namespace shardproof {
 namespace {
 
 /// The contraction as executed: index arithmetic and every chip's operands.
-class Contraction : public PartialSource, public Summands {
+class Contraction : public PartialSource, public PartialTiles {
  public:
   Contraction(const EinsumSpec& spec, std::vector<std::pair<SharedValue, SharedValue>> operands,
               std::vector<Ring> rings)

@@ -78,7 +78,7 @@ class Rows {
 };
 
 /// The source of embed_lookup's partial sums; where they are lazy, it also computes them.
-class Lookup : public PartialSource, public Summands {
+class Lookup : public PartialSource, public PartialTiles {
  public:
   explicit Lookup(Rows<FloatFormulas> rows) : rows_(std::move(rows)) {}
 

@@ -13,8 +13,8 @@
 #include "engine/numeric/buffer.h"
 #include "engine/numeric/exact_sum.h"
 #include "engine/shards/field_shards.h"
+#include "engine/shards/partial_tiles.h"
 #include "engine/shards/per_chip.h"
-#include "engine/shards/summands.h"
 #include "weights/base/error.h"
 #include "weights/base/tensor.h"
 
@@ -52,7 +52,7 @@ struct Partial {
   std::shared_ptr<const PartialSource> source;
   /// Set if the values are left to the one reduction that reads them: every chip's buffers are then
   /// empty, and chips that would share values share the empty buffer.
-  std::shared_ptr<const Summands> lazy;
+  std::shared_ptr<const PartialTiles> lazy;
 
   double bound(int chip, std::int64_t index) const {
     const auto& of_chip = bounds[static_cast<std::size_t>(chip)];

@@ -55,7 +55,7 @@ Addends addends_of(const Question& q) {
     a.all.push_back(
         {a.sum->terms[t].operand + "·" + a.sum->terms[t].matrix,
          [&q, sum = a.sum, t, one = std::vector<int>(a.sum->terms[t].width, 0)](std::size_t g) {
-           bounds::FunctionValue v = sum->summand(g, t, one, 0, q.declared());
+           bounds::FunctionValue v = sum->partial_sum(g, t, one, 0, q.declared());
            return sum->scales.empty() ? v : times(v, sum->scales[g % sum->columns]);
          }});
   for (std::size_t b = 0; b < a.sum->biases.size(); ++b)

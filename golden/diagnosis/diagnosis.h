@@ -42,7 +42,7 @@ struct Wrong {
 /// One explanation: what the value would be under a fault.
 struct Hypothesis {
   std::string fault;   ///< kind of fault, one of faults(): "reduction missing"
-  std::string detail;  ///< its parameters: "over x: each chip holds its own summand"
+  std::string detail;  ///< its parameters: "over x: each chip holds its own partial sum"
   std::string axes;    ///< axes that the fault involves, "" if none: "x"
   /// True if every element of every chip lies in the interval that the prediction leaves open.
   bool explains = false;

@@ -116,40 +116,41 @@ class Rounding : Family {
     for (const Axes& list : q_.lists())
       for (const Axes& last : q_.lists()) {
         if (last.sorted() == list.sorted() && (c.terms.size() > 1 || last == list))
-          of_summands(c, list, last);
+          of_partial_sums(c, list, last);
       }
   }
 
   /// Cuts the contracted dim of the first term over `list` and that of the last over `last`.
-  void of_summands(const Contraction& c, const Axes& list, const Axes& last) {
+  void of_partial_sums(const Contraction& c, const Axes& list, const Axes& last) {
     std::vector<std::vector<int>> blocks;
     for (const Contraction::Term& t : c.terms)
       blocks.push_back(blocks_of(t, t.letters[0], q_.torus().size(list)));
     for (int& r : blocks.back()) r = q_.torus().block(with_block(q_.torus(), 0, last, r), list);
     if (std::any_of(blocks.begin(), blocks.end(), [](const auto& b) { return b.empty(); })) return;
     const int n = q_.torus().size(list);
-    Candidate partial = candidate(
-        fmt::format("the summands over {} are rounded to bf16", list.to_string()), 10 + list.size(),
-        q_.logical(
-            [&q = q_, n, blocks, sum = std::make_shared<const Contraction>(c)](std::size_t g) {
-              const auto& d = q.declared();
-              bounds::FunctionValue all;
-              for (int r = 0; r < n; ++r) {
-                bounds::FunctionValue one;
-                for (std::size_t t = 0; t < blocks.size(); ++t) {
-                  const bounds::FunctionValue term = sum->summand(g, t, blocks[t], r, d);
-                  one = t == 0 ? term : plus(one, term, d);
-                }
-                all = r == 0 ? rounded(one) : plus(all, rounded(one), d);
-              }
-              if (!sum->scales.empty()) {
-                all = times(all, sum->scales[g % sum->columns]);
-                all.radius += 2 * d.operations.unit * std::abs(all.center);
-              }
-              for (const Contraction::Bias& bias : sum->biases)
-                all = plus(all, {bias.values[g % sum->columns], 0.0, 0.0}, d);
-              return all;
-            }));
+    Candidate partial =
+        candidate(fmt::format("the partial sums over {} are rounded to bf16", list.to_string()),
+                  10 + list.size(),
+                  q_.logical([&q = q_, n, blocks,
+                              sum = std::make_shared<const Contraction>(c)](std::size_t g) {
+                    const auto& d = q.declared();
+                    bounds::FunctionValue all;
+                    for (int r = 0; r < n; ++r) {
+                      bounds::FunctionValue one;
+                      for (std::size_t t = 0; t < blocks.size(); ++t) {
+                        const bounds::FunctionValue term = sum->partial_sum(g, t, blocks[t], r, d);
+                        one = t == 0 ? term : plus(one, term, d);
+                      }
+                      all = r == 0 ? rounded(one) : plus(all, rounded(one), d);
+                    }
+                    if (!sum->scales.empty()) {
+                      all = times(all, sum->scales[g % sum->columns]);
+                      all.radius += 2 * d.operations.unit * std::abs(all.center);
+                    }
+                    for (const Contraction::Bias& bias : sum->biases)
+                      all = plus(all, {bias.values[g % sum->columns], 0.0, 0.0}, d);
+                    return all;
+                  }));
     partial.axes = list.sorted().to_string();
     search_.consider(partial);
     if (q_.format() == Format::bf16 || !q_.summed().empty()) return;

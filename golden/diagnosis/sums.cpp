@@ -165,24 +165,25 @@ class Sums : Family {
       const std::string along = words_of(over);
       if (!q_.whole())
         consider(cut, over, "reduction missing",
-                 fmt::format("over {}: each chip holds its own summand", along), 0,
+                 fmt::format("over {}: each chip holds its own partial sum", along), 0,
                  [](int own, int r) { return own == r ? 1 : 0; });
       for (int k = 0; k < n; ++k) {
         const std::string which = fmt::format("block {} of {} over {}", k, n, along);
         // If both chips hold the same one of two blocks, the other block was left out.
         if (n > 2 || q_.whole())
-          consider(cut, over, "reduction missing", "holds the summand of " + which, 100 + k,
+          consider(cut, over, "reduction missing", "holds the partial sum of " + which, 100 + k,
                    [k](int, int r) { return r == k ? 1 : 0; });
-        consider(cut, over, "summand missing", which + " is left out", 100 + k,
+        consider(cut, over, "partial sum missing", which + " is left out", 100 + k,
                  [k](int, int r) { return r == k ? 0 : 1; });
-        consider(cut, over, "summand twice", which + " is counted twice", 100 + k,
+        consider(cut, over, "partial sum twice", which + " is counted twice", 100 + k,
                  [k](int, int r) { return r == k ? 2 : 1; });
         if (q_.whole()) continue;
-        const std::string from = k == 0 ? std::string("a chip's own summand")
-                                        : fmt::format("the summand of the chip {} further", k);
-        consider(cut, over, "summand missing", fmt::format("{} is left out over {}", from, along),
-                 50 + k, [k, n](int own, int r) { return r == (own + k) % n ? 0 : 1; });
-        consider(cut, over, "summand twice",
+        const std::string from = k == 0 ? std::string("a chip's own partial sum")
+                                        : fmt::format("the partial sum of the chip {} further", k);
+        consider(cut, over, "partial sum missing",
+                 fmt::format("{} is left out over {}", from, along), 50 + k,
+                 [k, n](int own, int r) { return r == (own + k) % n ? 0 : 1; });
+        consider(cut, over, "partial sum twice",
                  fmt::format("{} is counted twice over {}", from, along), 50 + k,
                  [k, n](int own, int r) { return r == (own + k) % n ? 2 : 1; });
         if (k > 0)
@@ -222,9 +223,9 @@ class Sums : Family {
                      const int other = with_block(q.torus(), chip, over, r);
                      const auto own = this_.counts(
                          *cut, right, other, [](int mine, int b) { return mine == b ? 1 : 0; });
-                     const bounds::FunctionValue summand =
+                     const bounds::FunctionValue partial_sum =
                          this_.sum_->at(element(chip, other, local), own, q.declared());
-                     sum = r == 0 ? summand : plus(sum, summand, q.declared());
+                     sum = r == 0 ? partial_sum : plus(sum, partial_sum, q.declared());
                    }
                    return sum;
                  },
@@ -278,7 +279,8 @@ class Sums : Family {
             q_, chip, unknowns, 4 * unknowns, [&](std::size_t g, std::vector<double>& row) {
               for (std::size_t t = 0; t < cut->parts.size(); ++t)
                 for (int r = 0; r < std::ssize(counts.of_blocks[t]); ++r)
-                  row.push_back(sum_->summand(g, t, cut->parts[t].block, r, q_.declared()).center);
+                  row.push_back(
+                      sum_->partial_sum(g, t, cut->parts[t].block, r, q_.declared()).center);
               return sum_->scales.empty() ? 1.0 : sum_->scales[g % sum_->columns];
             });
         if (!weights) return;
@@ -294,8 +296,9 @@ class Sums : Family {
       found.push_back(std::move(counts));
     }
     search_.consider(
-        {.fault = missing ? "summand missing" : "summand twice",
-         .detail = fmt::format("summands over {} are not counted once{}", cut->to_string(), words),
+        {.fault = missing ? "partial sum missing" : "partial sum twice",
+         .detail =
+             fmt::format("partial sums over {} are not counted once{}", cut->to_string(), words),
          .parameters = cut->axes().size() * 1000 + 500,
          .axes = cut->axes().sorted().to_string(),
          .at = predicted(cut, [found = std::move(found)](int chip) { return found[at(chip)]; }),

@@ -192,7 +192,7 @@ class WeightBlocks : Family {
           counts.block[t] = block.get();
           search_.consider(
               {.fault = "another chip's block",
-               .detail = fmt::format("summand {} over {} is of block {} of {}'s columns {}", i,
+               .detail = fmt::format("partial sum {} over {} is of block {} of {}'s columns {}", i,
                                      over.to_string(), other, term.matrix, dim.letter),
                .parameters = 20000 + other,
                .axes = axes_between(q_.torus(), wrong, there, cut).sorted().to_string(),
@@ -204,7 +204,7 @@ class WeightBlocks : Family {
                  const Index begin = q.offset(q.layout(), chip);
                  for (std::size_t e = 0; e < q.rank(); ++e) index[e] += begin[e];
                  index[d] += (other - q.torus().block(chip, cut)) * length;
-                 bounds::FunctionValue one = sum->summand(q.flat(index), t, *block, i, by);
+                 bounds::FunctionValue one = sum->partial_sum(q.flat(index), t, *block, i, by);
                  if (!sum->scales.empty()) one = times(one, sum->scales[g % sum->columns]);
                  return plus(sum->at(g, counts, by), one, by);
                }});

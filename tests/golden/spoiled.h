@@ -28,8 +28,8 @@ inline std::size_t size_of(Sharded& value, int chip) {
   return value.f32_of(chip).size();
 }
 
-/// Changes the last bit of one of them; of an exact summand, whose last bit may be less than f32
-/// shows, the number by one.
+/// Changes the last bit of one of them; of an exact partial sum, whose last bit may be less than
+/// f32 shows, the number by one.
 inline void change_element(Sharded& value, int chip, std::size_t at) {
   if (value.stores_int32())
     value.i32_of(chip)[at] ^= 1;

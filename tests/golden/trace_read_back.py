@@ -5,8 +5,8 @@
 
 Every value stands as docs/trace-format.md says: whole, as the shards of all chips, as those of the
 lowest-numbered of copies, or as the name of another value that it is the same as. What only moved
-must be the same tensor in its new layout. The summands of every partial value that the next op sums
-up are added over its partial axes with math.fsum and held, cast, against what that op returned, bit
+must be the same tensor in its new layout. The partial sums of every value that the next op sums up
+are added over its partial axes with math.fsum and held, cast, against what that op returned, bit
 for bit. --h5dump reads some of the datasets with h5dump too; --faults plants faults in copies of
 the file and demands that each is found. Exits 1 and names the first difference if there is one.
 """
@@ -104,7 +104,7 @@ class Value:
             demand(same is None or sets[0].shape == (0,), f"{name} is the same, and stands again")
             self.whole = (sets[0] if same is None else file[text(same)])[...]
             demand(self.whole.shape == self.shape, f"{name} is {self.whole.shape}")
-            demand(not self.partial, f"{name}: summands stand whole")
+            demand(not self.partial, f"{name}: partial sums stand whole")
             if self.dtype == "bf16":
                 demand(not numpy.any(bits(self.whole) & 0xFFFF), f"{name} says bf16")
             return
@@ -190,8 +190,8 @@ class Checker:
                 reach = (bound + math.ulp(total)) * (1 + 2**-40)
                 low, high = numpy.float32(total - reach), numpy.float32(total + reach)
                 demand(bound > 0 and low <= expected <= high,
-                       f"{operand.name}: the chips' summands {members} add up to {total!r} at {i}, "
-                       f"{value.name} has {expected!r}")
+                       f"{operand.name}: the chips' partial sums {members} add up to {total!r} at "
+                       f"{i}, {value.name} has {expected!r}")
                 self.tally["undecided"] += 1
 
     def ids(self, values, words):

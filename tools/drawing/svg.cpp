@@ -99,7 +99,7 @@ std::string Svg::document(double w, double h, std::string_view title) const {
       "viewBox=\"0 0 {0} {1}\" font-size=\"6\" font-family=\"'DejaVu Sans Mono','Liberation "
       "Mono',Menlo,Consolas,'Courier New',monospace\">\n"
       "<title>{2}</title>\n"
-      "<defs><pattern id=\"summand\" width=\"3\" height=\"3\" patternUnits=\"userSpaceOnUse\" "
+      "<defs><pattern id=\"partial\" width=\"3\" height=\"3\" patternUnits=\"userSpaceOnUse\" "
       "patternTransform=\"rotate(45)\"><path d=\"M0 0V3\" stroke=\"#000\" stroke-width=\"0.7\" "
       "stroke-opacity=\"0.35\"/></pattern></defs>\n"
       "<rect width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n{3}</svg>\n",

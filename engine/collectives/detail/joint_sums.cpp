@@ -98,7 +98,7 @@ ChipArrays<float> joint_tiles(const Moves& moves, const ChipGroups& groups, std:
   return made;
 }
 
-ChipArrays<float> joint_sums(const Summands& from, const Moves& moves, const ChipGroups& groups,
+ChipArrays<float> joint_sums(const PartialTiles& from, const Moves& moves, const ChipGroups& groups,
                              Threads& threads) {
   constexpr std::int64_t kRows = 32;  // enough rows for an efficient product
   const std::int64_t tile = from.row() * std::max(kRows, kTile / from.row());

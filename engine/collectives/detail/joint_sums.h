@@ -7,7 +7,7 @@
 #include "engine/collectives/chip_groups.h"
 #include "engine/collectives/moves.h"
 #include "engine/numeric/threads.h"
-#include "engine/shards/summands.h"
+#include "engine/shards/partial_tiles.h"
 
 namespace shardproof {
 
@@ -29,7 +29,7 @@ ChipArrays<float> joint_tiles(const Moves& moves, const ChipGroups& groups, std:
                               Threads& threads, const MakeTile& make);
 
 /// Exact sums, each rounded once.
-ChipArrays<float> joint_sums(const Summands& from, const Moves& moves, const ChipGroups& groups,
+ChipArrays<float> joint_sums(const PartialTiles& from, const Moves& moves, const ChipGroups& groups,
                              Threads& threads);
 /// f32 sums in group order, starting from the first partial sum.
 ChipArrays<float> joint_f32_sums(const ChipArrays<float>& from, const Moves& moves,

@@ -28,9 +28,9 @@ void for_each_sum(const Moves& moves, const Runs& runs, std::int64_t chip, Visit
 }
 
 /// Shards of partial sums that are in memory.
-class HeldSummands : public Summands {
+class TilesInMemory : public PartialTiles {
  public:
-  explicit HeldSummands(const Partial& partial) : partial_(partial) {}
+  explicit TilesInMemory(const Partial& partial) : partial_(partial) {}
 
   std::int64_t row() const override { return 1; }
   void add_to(TileSum& sum, int chip, std::int64_t begin) const override {
@@ -120,7 +120,7 @@ ChipArrays<float> rounded_sums(const Partial& from, const Moves& moves, const Ch
   if (from.lazy != nullptr) return joint_sums(*from.lazy, moves, groups, threads);
   // Sums shared by several chips are computed once.
   if (threads.shares() && sums_are_joint(moves, groups))
-    return joint_sums(HeldSummands(from), moves, groups, threads);
+    return joint_sums(TilesInMemory(from), moves, groups, threads);
   const Runs runs(moves);
   const auto count = static_cast<std::size_t>(element_count(moves.to_local));
   return made_by<float>(

@@ -105,11 +105,11 @@ void explain_sums(const Operand& operand, const DumpedValue& dumped,
     const Counts counts = counts_keeping(left, operand.layout, torus);
     if (!would_hold(counts)) continue;
     const Axes summed = partial.without(left);
-    found.push_back(summed.empty()
-                        ? explanation("reduction missing", "each chip holds its own summand", left)
-                        : explanation("reduction over another axis",
-                                      fmt::format("it is the sum over {}", summed.to_string()),
-                                      summed));
+    found.push_back(
+        summed.empty()
+            ? explanation("reduction missing", "each chip holds its own partial sum", left)
+            : explanation("reduction over another axis",
+                          fmt::format("it is the sum over {}", summed.to_string()), summed));
   }
   for (std::size_t other = 0; other < operand.parts.size(); ++other)
     for (const int count : {0, 2}) {
@@ -118,7 +118,7 @@ void explain_sums(const Operand& operand, const DumpedValue& dumped,
       };
       if (would_hold(counts))
         found.push_back(explanation(
-            count == 0 ? "summand missing" : "summand twice",
+            count == 0 ? "partial sum missing" : "partial sum twice",
             fmt::format("that of the chips with {}", place_of(operand.layout, torus, other)),
             operand.layout.partial()));
     }

@@ -25,10 +25,10 @@ void require_exact_sums(const std::string& name, const std::vector<std::vector<f
     double sizes = 0.0;
     for (const std::vector<float>& part : parts) {
       const auto v = static_cast<double>(part[i]);
-      if (v != std::floor(v)) refuse(name, "a summand is not a whole number");
+      if (v != std::floor(v)) refuse(name, "a partial sum is not a whole number");
       sizes += std::abs(v);
     }
-    if (!(sizes < 0x1p24)) refuse(name, "summands whose sums f32 cannot hold");
+    if (!(sizes < 0x1p24)) refuse(name, "partial sums whose sums f32 cannot hold");
   }
 }
 

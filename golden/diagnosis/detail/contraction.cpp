@@ -160,9 +160,9 @@ bounds::FunctionValue Contraction::at(std::size_t global,
   return at(global, Counts{}, by);
 }
 
-bounds::FunctionValue Contraction::summand(std::size_t global, std::size_t t,
-                                           const std::vector<int>& block, int which,
-                                           const bounds::DeclaredArithmetic& by) const {
+bounds::FunctionValue Contraction::partial_sum(std::size_t global, std::size_t t,
+                                               const std::vector<int>& block, int which,
+                                               const bounds::DeclaredArithmetic& by) const {
   const std::size_t row = rows[global / columns], column = global % columns;
   const Term& term = terms[t];
   bounds::IntervalSum sum;

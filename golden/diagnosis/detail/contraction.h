@@ -56,8 +56,9 @@ struct Contraction {
   /// Returns the right element.
   bounds::FunctionValue at(std::size_t global, const bounds::DeclaredArithmetic& by) const;
   /// Returns the contribution of block `which` of one term, without scale or bias.
-  bounds::FunctionValue summand(std::size_t global, std::size_t term, const std::vector<int>& block,
-                                int which, const bounds::DeclaredArithmetic& by) const;
+  bounds::FunctionValue partial_sum(std::size_t global, std::size_t term,
+                                    const std::vector<int>& block, int which,
+                                    const bounds::DeclaredArithmetic& by) const;
 };
 
 /// Returns nullopt if the value is not such a sum.

@@ -86,13 +86,13 @@ Question::Question(bounds::Replay& replay, const Wrong& wrong)
                                               shard.size(), wrong.layout.to_string(), size));
   if (!summed_.empty()) {
     // Each partial sum was rounded on its own; their sum here is in f64.
-    const std::vector<std::vector<double>> summands = std::move(shards_);
-    shards_.assign(summands.size(), std::vector<double>(size, 0.0));
+    const std::vector<std::vector<double>> partial_sums = std::move(shards_);
+    shards_.assign(partial_sums.size(), std::vector<double>(size, 0.0));
     slack_ = shards_;
     for (int chip = 0; chip < torus_.chips(); ++chip)
       for (const int other : judged_group(wrong.layout, torus_, chip))
         for (std::size_t i = 0; i < size; ++i) {
-          const double v = summands[at(other)][i];
+          const double v = partial_sums[at(other)][i];
           shards_[at(chip)][i] += v;
           slack_[at(chip)][i] +=
               (bounds::unit_of(format_) + 0x1p-50) * std::abs(v) + bounds::least_of(format_);

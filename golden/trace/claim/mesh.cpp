@@ -90,13 +90,13 @@ Layout Mesh::layout(std::string_view letters, std::string_view spec,
     return text;
   };
   const json list = json::parse(spec, nullptr, false);
-  const json summands = partial.empty() ? json::array() : json::parse(partial, nullptr, false);
-  if (!list.is_array() || !summands.is_array()) refuse("not a JSON list");
+  const json partial_axes = partial.empty() ? json::array() : json::parse(partial, nullptr, false);
+  if (!list.is_array() || !partial_axes.is_array()) refuse("not a JSON list");
   if (list.size() > letters.size()) refuse(fmt::format("{} dims, of {}", list.size(), letters));
   std::vector<Layout::Dim> dims;
   for (std::size_t i = 0; i < letters.size(); ++i)
     dims.push_back({letters[i], Axes::parse(i < list.size() ? subscript(list[i]) : std::string())});
-  return Layout(std::move(dims), Axes::parse(subscript(summands)).sorted());
+  return Layout(std::move(dims), Axes::parse(subscript(partial_axes)).sorted());
 }
 
 }  // namespace shardproof::dump

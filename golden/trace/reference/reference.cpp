@@ -34,7 +34,7 @@ float as_float(std::uint32_t bits, bool integer) {
 
 /// Returns how many numbers of the trace add up to one number of the value.
 std::int64_t parts_of(const DumpedValue& dumped) {
-  return std::int64_t{dumped.summands} * dumped.torus.size(dumped.layout.partial());
+  return std::int64_t{dumped.terms} * dumped.torus.size(dumped.layout.partial());
 }
 
 /// Returns the sum of the parts' magnitudes, by element.

@@ -25,7 +25,7 @@ struct DumpedValue {
   Layout layout;
   Torus torus;  ///< 1x1x1 if the file has the value whole
   bool whole = false;
-  int summands = 1;  ///< parts that the writer keeps per number; a sum of several is not rounded
+  int terms = 1;  ///< terms that the writer keeps per number; a sum of several is not rounded
   dump::Encoding encoding = dump::Encoding::f32;
   /// By chip; empty if the file lacks it.
   std::vector<std::vector<double>> shards;

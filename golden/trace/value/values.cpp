@@ -34,12 +34,12 @@ std::vector<std::string> names_in_order(const dump::Dump& dump, const Passes& pa
 }
 
 /// Adds another part of the same value.
-void add_summand(DumpedValue& sum, const DumpedValue& other) {
+void add_term(DumpedValue& sum, const DumpedValue& other) {
   if (sum.misfit) return;
   if (other.misfit || !(sum.layout == other.layout) || sum.places != other.places) {
     sum = misfit(sum.name, sum.subject,
-                 other.misfit ? fmt::format("its summand {}: {}", other.name, other.why_not)
-                              : fmt::format("{} and {}, its summands, are in different layouts",
+                 other.misfit ? fmt::format("its term {}: {}", other.name, other.why_not)
+                              : fmt::format("{} and {}, its terms, are in different layouts",
                                             sum.name, other.name));
     return;
   }
@@ -53,7 +53,7 @@ void add_summand(DumpedValue& sum, const DumpedValue& other) {
       sum.shards[chip][i] += other.shards[chip][i];
       sum.sizes[chip][i] += std::abs(other.shards[chip][i]);
     }
-  ++sum.summands;
+  ++sum.terms;
   sum.name += "+" + other.name;
 }
 
@@ -128,7 +128,7 @@ Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& we
     if (array.said("summand_of")) {
       const auto [at, is_first] = sums.emplace(subjects[0].title(), values.dumped.size());
       if (!is_first) {
-        add_summand(values.dumped[at->second], in_array.dumped[0]);
+        add_term(values.dumped[at->second], in_array.dumped[0]);
         continue;
       }
     }

@@ -37,7 +37,7 @@ class View {
 
   bool in_shards() const { return value_->in_shards(); }
   const StoredArray& whole() const { return value_->whole; }
-  bool summands() const { return layout_ && layout_->is_partial(); }
+  bool is_partial() const { return layout_ && layout_->is_partial(); }
 
   /// Returns the shard of a chip, or of a replica; null if the file has neither.
   const StoredArray* shard(int chip) const {
@@ -120,8 +120,8 @@ std::optional<TraceDifference> block_and_shard(const View& whole, const StoredAr
 
 std::optional<TraceDifference> difference(const View& a, const View& b, const Torus& torus) {
   if (!a.in_shards() && !b.in_shards()) return arrays(a.whole(), b.whole());
-  if (a.summands() != b.summands())
-    return TraceDifference{.why = "summands in one, complete in the other"};
+  if (a.is_partial() != b.is_partial())
+    return TraceDifference{.why = "partial sums in one, complete in the other"};
   for (int chip = 0; chip < torus.chips(); ++chip) {
     const StoredArray* const in_a = a.in_shards() ? a.shard(chip) : nullptr;
     const StoredArray* const in_b = b.in_shards() ? b.shard(chip) : nullptr;

@@ -29,8 +29,8 @@ Number in_units(const Number& number, double unit, const bounds::DeclaredArithme
 }
 
 /// Adds the rounding of each stored part, which may be larger than the sum.
-Number with_rounded_summands(const DumpedValue& dumped, Number number, double size, Format format) {
-  const double count = static_cast<double>(dumped.summands) *
+Number with_rounded_terms(const DumpedValue& dumped, Number number, double size, Format format) {
+  const double count = static_cast<double>(dumped.terms) *
                        static_cast<double>(dumped.torus.size(dumped.layout.partial()));
   if (count == 1) return number;
   const double own = bounds::unit_of(format) * size + count * bounds::least_of(format);
@@ -42,11 +42,11 @@ Number with_rounded_summands(const DumpedValue& dumped, Number number, double si
 class Meter {
  public:
   Meter(const DumpedValue& dumped, const Expected& expected, const bounds::DeclaredArithmetic& by,
-        Format summand, Row& row)
+        Format partial_sum, Row& row)
       : held_(dumped),
         expected_(expected),
         by_(by),
-        summand_(summand),
+        partial_sum_(partial_sum),
         row_(row),
         wrong_places_(at(element_count(dumped.subject.shape)), false) {}
 
@@ -88,8 +88,8 @@ class Meter {
 
   bool is_inside(double v, int chip, std::int64_t place, double size, Interval& ends) {
     const double unit = held_.unit(place);
-    const Number number = with_rounded_summands(
-        held_, in_units(expected_.bound->number(at(place)), unit, by_), size, summand_);
+    const Number number = with_rounded_terms(
+        held_, in_units(expected_.bound->number(at(place)), unit, by_), size, partial_sum_);
     const double exact = (expected_.exact ? expected_.exact->center[at(place)]
                                           : expected_.bound->center[at(place)]) /
                          unit;
@@ -123,7 +123,7 @@ class Meter {
   const DumpedValue& held_;
   const Expected& expected_;
   const bounds::DeclaredArithmetic& by_;
-  Format summand_;
+  Format partial_sum_;
   Row& row_;
   std::vector<bool> wrong_places_;
   std::set<int> wrong_chips_;
@@ -137,8 +137,8 @@ class Meter {
 
 std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected,
                              const MaskedSlots& masked, const bounds::DeclaredArithmetic& by,
-                             Format summand, Row& row, std::size_t outliers) {
-  Meter meter(dumped, expected, by, summand, row);
+                             Format partial_sum, Row& row, std::size_t outliers) {
+  Meter meter(dumped, expected, by, partial_sum, row);
   each_number(dumped,
               [&](double v, const std::vector<int>& chips, std::int64_t place, double size) {
                 if (masked(place)) return;

@@ -33,12 +33,12 @@ struct Outlier {
   bounds::Number allowed;
 };
 
-/// Compares each number of a value with what it must be, and fills in the row. `summand`: the
+/// Compares each number of a value with what it must be, and fills in the row. `partial_sum`: the
 /// storage format of the parts, if a number is the sum of several. Returns at most `outliers`
 /// outliers, those furthest outside first.
 std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected,
                              const MaskedSlots& masked, const bounds::DeclaredArithmetic& by,
-                             bounds::Format summand, Row& row, std::size_t outliers = 8);
+                             bounds::Format partial_sum, Row& row, std::size_t outliers = 8);
 
 /// Reports how many numbers each way of rounding misses; nullopt if there is only one way.
 std::optional<RoundingReport> report_rounding(const DumpedValue& dumped, const MaskedSlots& masked,

@@ -59,7 +59,8 @@ class Judging {
       return tokens_.drawn(dumped, std::move(row));
     if (!exact && (meaning == Meaning::token || meaning == Meaning::indices))
       return tokens_.chosen(dumped, std::move(row));
-    if (const auto parts = partial_sums(dumped)) return summands(dumped, *parts, std::move(row));
+    if (const auto parts = partial_sums(dumped))
+      return row_of_partial_sums(dumped, *parts, std::move(row));
     const Expected expected = expectations_.of(dumped);
     if (!expected.any()) {
       row.why = expected.why;
@@ -123,7 +124,7 @@ class Judging {
     const Subject& s = dumped.subject;
     const ValueRow* const row = value_row(s.name);
     if (s.meaning != Meaning::checkpoint || s.last || row == nullptr || !row->acc ||
-        !dumped.units.empty() || dumped.summands > 1 || dumped.layout.is_partial() ||
+        !dumped.units.empty() || dumped.terms > 1 || dumped.layout.is_partial() ||
         expectations_.format_of(dumped) != Format::f32)
       return {};
     for (const std::string& operand : reference_.replay().operands(s.id))
@@ -174,7 +175,7 @@ class Judging {
   /// the operands determine each chip's products.
   std::optional<std::vector<IntervalTensor>> partial_sums(const DumpedValue& dumped) {
     const Subject& s = dumped.subject;
-    if (dumped.exact || s.meaning != Meaning::raw || s.last || dumped.summands > 1)
+    if (dumped.exact || s.meaning != Meaning::raw || s.last || dumped.terms > 1)
       return std::nullopt;
     const Axes axes = significant(dumped.layout.partial(), dumped.torus);
     if (axes.empty() || !dumped.units.empty()) return std::nullopt;
@@ -188,7 +189,8 @@ class Judging {
   }
 
   /// Judges each partial sum by its own products.
-  Row summands(const DumpedValue& dumped, const std::vector<IntervalTensor>& parts, Row row) {
+  Row row_of_partial_sums(const DumpedValue& dumped, const std::vector<IntervalTensor>& parts,
+                          Row row) {
     const Axes axes = significant(dumped.layout.partial(), dumped.torus);
     bool any = false;
     double squares = 0.0, numbers = 0.0;

@@ -57,7 +57,7 @@ TEST(Path, IsThatOfTheTable) {
 
 // ---- the same search, written for clearness: Bellman and Ford over every layout ----
 
-/// A layout as words: the subscript of each dim, and the axes that are still summands.
+/// A layout as words: the subscript of each dim, and the axes that are still partial sums.
 struct Place {
   std::vector<std::string> dims;
   std::string partial;
@@ -136,15 +136,15 @@ std::vector<Arc> arcs(const Place& at, const std::vector<std::size_t>& open) {
     return to;
   };
   for (const std::string& run : kRuns) {
-    const bool summands = within(run, at.partial);
-    if (summands && run == sorted(run)) {
+    const bool partial_sums = within(run, at.partial);
+    if (partial_sums && run == sorted(run)) {
       Place to = at;
       to.partial = less(at.partial, run);
       all.push_back({to, 2 * sent(D, run)});  // all_reduce
     }
     for (std::size_t d : open) {
       const std::string& own = at.dims[d];
-      if (summands) {
+      if (partial_sums) {
         Place to = with(d, own + run);
         to.partial = less(at.partial, run);
         all.push_back({to, sent(D, run)});  // reduce_scatter
@@ -352,7 +352,7 @@ RC_GTEST_PROP(Path, IsNeverDearerThanToGatherAllAndSlice, ()) {
   const Layout from = draw_layout(letters, true);
   const Layout to = draw_target(from, letters);
   const Torus torus = draw_torus();
-  // Summands first, then the dims that change, one after the other; slices are free.
+  // Partial sums first, then the dims that change, one after the other; slices are free.
   std::int64_t price = 0;
   Place at = place(from);
   const std::string summed = less(at.partial, to.partial().to_string());

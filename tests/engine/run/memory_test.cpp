@@ -104,7 +104,8 @@ double live(const PhasePrograms& programs, const ValueTypes& types, bool exact, 
   return most;
 }
 
-/// What the scalar model holds of a pass: each value whole, a partial one once for each summand.
+/// What the scalar model holds of a pass: each value whole, a partial one once for each partial
+/// sum.
 double scalar(const PhasePrograms& programs, const ValueTypes& types, double layers) {
   double n = 0.0;
   for (const Op& op : programs.layer.ops)

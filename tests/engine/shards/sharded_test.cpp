@@ -40,7 +40,7 @@ TEST(Sharded, IsMadeOfWhatFits) {
   EXPECT_EQ(t.type(), (Type{Layout::parse("B_zE"), {4, 3}, false}));
   EXPECT_TRUE(made("B", {3}, Ints(2, {1, 2, 3})).stores_int32());
   EXPECT_TRUE(made("B partialsum-z", {1}, partial_of({{1.0}, {2.0}})).holds_partial());
-  // Summands of the f32 regime.
+  // Partial sums of the f32 regime.
   EXPECT_FALSE(made("B partialsum-z", {1}, Chips{{1}, {2}}).holds_partial());
   EXPECT_EQ(made("B_zE", {4, 0}, Chips(2)).local(), (Shape{2, 0}));
 }

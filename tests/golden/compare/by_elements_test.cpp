@@ -177,7 +177,7 @@ std::size_t draw_place(std::size_t size) {
   return static_cast<std::size_t>(*rc::gen::element(0, last, draw_int(0, last)));
 }
 
-RC_GTEST_PROP(ComparisonByElements, OfFloatsAndOfF32Summands, ()) {
+RC_GTEST_PROP(ComparisonByElements, OfFloatsAndOfF32PartialSums, ()) {
   const Torus torus = draw_torus();
   const Layout layout = draw_layout("BE", draw_int(0, 1) == 1);
   const Shape shape = draw_sizes(torus);
@@ -297,7 +297,7 @@ RC_GTEST_PROP(ComparisonByElements, OfFieldNumbers, ()) {
   const Shape shape = draw_sizes(torus);
   const auto field = std::make_shared<const Field>(FieldSetting{.bits = 31, .lanes = 2});
   const auto count = static_cast<std::size_t>(element_count(judged_block(layout, shape, torus)));
-  // Every summand of an element is its number.
+  // Every partial sum of an element is its number.
   std::vector<FieldElement> numbers(static_cast<std::size_t>(element_count(shape)));
   FieldShards shards{{}, field, FieldSort::number, {}};
   for (int chip = 0; chip < torus.chips(); ++chip) {

@@ -22,8 +22,8 @@ std::vector<std::uint32_t> bits_of(const std::vector<T>& values) {
   return bits;
 }
 
-/// BE_y partialsum-xz of [1,4] on 2x2x2 chips: four summands of two blocks; element e of the
-/// summand of (x,z) is 100x + 10z + e.
+/// BE_y partialsum-xz of [1,4] on 2x2x2 chips: four partial sums of two blocks; element e of the
+/// partial sum of (x,z) is 100x + 10z + e.
 struct F32Parts {
   Torus torus{2, 2, 2};
   Layout layout = Layout::parse("BE_y partialsum-xz");
@@ -41,13 +41,13 @@ struct F32Parts {
   float& at(std::size_t chip, std::size_t i) { return value.f32_of(static_cast<int>(chip))[i]; }
 };
 
-TEST(Comparison, OfF32PartialSumsIsSummandBySummand) {
+TEST(Comparison, OfF32PartialSumsIsTermByTerm) {
   F32Parts f;
   const Comparison right = compare(f.expected, f.layout, f.value);
   EXPECT_FALSE(right.mismatch);
   EXPECT_EQ(right.elements, 16);
 
-  f.at(7, 0) = 111.0F;  // (1,1,1): of the last summand the third element
+  f.at(7, 0) = 111.0F;  // (1,1,1): of the last partial sum the third element
   const Comparison wrong = compare(f.expected, f.layout, f.value);
   ASSERT_TRUE(wrong.mismatch);
   EXPECT_EQ(wrong.elements, 15);
@@ -59,7 +59,7 @@ TEST(Comparison, OfF32PartialSumsIsSummandBySummand) {
   EXPECT_EQ(wrong.mismatch->reach->worst_index, (Shape{0, 2}));
 }
 
-TEST(Comparison, SeesTwoSummandsExchangedThoughTheirSumIsRight) {
+TEST(Comparison, SeesTwoPartialSumsExchangedThoughTheirSumIsRight) {
   F32Parts f;
   for (const auto& [a, b] : {std::pair{1, 4}, {3, 6}})
     std::ranges::swap_ranges(f.value.f32_of(a), f.value.f32_of(b));
@@ -148,11 +148,11 @@ TEST(Comparison, OfNaNIsByItsBits) {
 }
 
 TEST(Comparison, OfASumThatIsUndecidedIsByItsTerms) {
-  // Three chips' summands of element 13 of 64, which is none of those whose origins are looked at
-  // anyway; the other elements are +0.
+  // Three chips' partial sums of element 13 of 64, which is none of those whose origins are looked
+  // at anyway; the other elements are +0.
   const Torus torus(1, 1, 3);
   const Layout layout = Layout::parse("BE partialsum-z");
-  struct Summand {
+  struct Term {
     double value;
     float bound;
     float term;
@@ -160,7 +160,7 @@ TEST(Comparison, OfASumThatIsUndecidedIsByItsTerms) {
   const float above = 1 + 0x1p-23F;
   const struct {
     const char* what;
-    Summand summands[3];
+    Term partial_sums[3];
     float expected, sum;
   } table[] = {
       {"decided", {{5, 0, 5}, {0, 0, 0}, {2, 0, 2}}, 7, 7},
@@ -174,7 +174,7 @@ TEST(Comparison, OfASumThatIsUndecidedIsByItsTerms) {
   for (const auto& row : table) {
     auto terms = std::make_shared<OneTermEach>();
     Partial partial;
-    for (const Summand& s : row.summands) {
+    for (const Term& s : row.partial_sums) {
       Buffer<double> values(64);
       Buffer<float> bounds(64);
       std::fill(values.begin(), values.end(), 0.0);
@@ -297,7 +297,7 @@ TEST(Comparison, OfWhatCannotBeComparedIsACallersMistake) {
   ExpectedBits changed = f.expected;
   EXPECT_EQ(label(changed, "BE_y partialsum-xz", f.value), "");
   EXPECT_EQ(label(changed, "BLE_y partialsum-xz", f.value), "compare_c1") << "too many dims";
-  EXPECT_EQ(label(changed, "BE_y partialsum-x", f.value), "compare_c1") << "too many summands";
+  EXPECT_EQ(label(changed, "BE_y partialsum-x", f.value), "compare_c1") << "too many partial sums";
   changed.integer = true;
   EXPECT_EQ(label(changed, "BE_y partialsum-xz", f.value), "compare_c1") << "f32, not int32";
   changed = f.expected;

@@ -22,7 +22,7 @@ std::vector<float> numbers(const dump::Value& value) {
 
 /// By hand. With moved axes m and the ordered rests r of the others: 3 lists of one axis, each with
 /// 5 rests; 6 of two with 2; 6 of three with 1: 33 pairs. As sets the sums are 3*5 + 3*2 + 1 = 22.
-/// Beside these other axes stay summands: for one moved axis 3 sets, for two 1: 15; as sets 12.
+/// Beside these other axes stay partial sums: for one moved axis 3 sets, for two 1: 15; as sets 12.
 TEST(CollectiveSamples, NumberOfEachOp) {
   std::map<std::string, int> count;
   for (const CollectiveSample& sample : collective_samples()) ++count[sample.op];
@@ -33,7 +33,7 @@ TEST(CollectiveSamples, NumberOfEachOp) {
   // To another order: of two axes 6, of three 6*5.
   EXPECT_EQ(count["permute_axes"], 6 + 30);
   // Those, and in the same order: one axis with 1 + 2*2 + 2*2 + 2 places of the other two, two axes
-  // with 3 of the third, three axes; and where one other axis stays a summand, 3*2 + 6.
+  // with 3 of the third, three axes; and where one other axis stays a partial sum, 3*2 + 6.
   EXPECT_EQ(count["all_to_all"], 6 + 30 + 3 * 11 + 6 * 3 + 6 + 12);
   EXPECT_EQ(count.size(), 6U);
 }
@@ -74,7 +74,7 @@ TEST(CollectivesGolden, EverySampleTellsFaultsApart) {
         }
     const int size = std::max(result.dims()[0].axes.size(), result.dims()[1].axes.size());
     EXPECT_GE(orders, size == 3 ? 6 : size == 2 ? 2 : 1) << name;
-    // Each summand missing, and twice.
+    // Each partial sum missing, and twice.
     for (std::size_t part = 0; part < operand.parts.size(); ++part)
       for (const int count : {0, 2}) {
         const Counts wrong = [&](int chip, std::size_t p) {

@@ -53,8 +53,8 @@ TEST(Explained, AxesInAnotherOrder) {
   EXPECT_EQ(pairs, 9 * 2 + 18 * 2 + 3 * 30);
 }
 
-/// Every collective of summands, done wrong in every way that has a name: on few chips, as
-/// each of them can be the one whose summand is missing.
+/// Every collective of partial sums, done wrong in every way that has a name: on few chips, as
+/// each of them can be the one whose partial sum is missing.
 TEST(Explained, Sums) {
   OneInN next(5, "collectives");
   const Torus torus(2, 2, 2);
@@ -83,7 +83,7 @@ TEST(Explained, Sums) {
       for (const int count : {0, 2}) {
         const auto found = diagnosis(
             [&](int chip, std::size_t p) { return right(chip, p) * (p == part ? count : 1); });
-        const std::string fault = count == 0 ? "summand missing" : "summand twice";
+        const std::string fault = count == 0 ? "partial sum missing" : "partial sum twice";
         EXPECT_TRUE(has(found, fault, "that of the chips with " + place))
             << name << ": " << fault << " " << place;
         ++seen[fault];
@@ -108,7 +108,7 @@ TEST(Explained, Sums) {
       });
       const Axes summed = operand.layout.partial().without(left);
       if (summed.empty()) {
-        EXPECT_TRUE(has(found, "reduction missing", "each chip holds its own summand")) << name;
+        EXPECT_TRUE(has(found, "reduction missing", "each chip holds its own partial sum")) << name;
         ++seen["reduction missing"];
       } else {
         EXPECT_TRUE(
@@ -134,7 +134,7 @@ TEST(Explained, NotMoved) {
     const Layout result = Layout::parse(own.values.find(name)->second.attributes.at("layout"));
     const Layout operand = Layout::parse(own.values.find(given)->second.attributes.at("layout"));
     EXPECT_TRUE(has(found, "collective missing", "it holds its operand") ||
-                has(found, "reduction missing", "each chip holds its own summand") ||
+                has(found, "reduction missing", "each chip holds its own partial sum") ||
                 has(found, "axes in another order",
                     "it holds " + operand.to_string() + ", not " + result.to_string()))
         << name;

@@ -45,7 +45,7 @@ TEST(ReadOperand, PutsShardsTogether) {
   EXPECT_EQ(read.shards.size(), 6U);
 }
 
-TEST(ReadOperand, KeepsSummandsApart) {
+TEST(ReadOperand, KeepsPartialSumsApart) {
   const Operand read =
       read_operand("t", value("BE_x partialsum-z", {2, 1, 3, 1, 1}, counted(6)), kTorus);
   EXPECT_EQ(read.parts, (std::vector<std::vector<float>>{{1, 4}, {2, 5}, {3, 6}}));
@@ -92,9 +92,9 @@ TEST(ReadOperand, RefusesSumsThatAreNotExact) {
   };
   EXPECT_EQ(with(-7.0F), "nothing");
   EXPECT_EQ(with(0x1p23F), "nothing");
-  EXPECT_EQ(with(1.5F), "golden_operand: t.operand: a summand is not a whole number");
-  EXPECT_EQ(with(0x1p24F), "golden_operand: t.operand: summands whose sums f32 cannot hold");
-  EXPECT_EQ(with(-0x1p24F), "golden_operand: t.operand: summands whose sums f32 cannot hold");
+  EXPECT_EQ(with(1.5F), "golden_operand: t.operand: a partial sum is not a whole number");
+  EXPECT_EQ(with(0x1p24F), "golden_operand: t.operand: partial sums whose sums f32 cannot hold");
+  EXPECT_EQ(with(-0x1p24F), "golden_operand: t.operand: partial sums whose sums f32 cannot hold");
   for (const float v :
        {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
         std::numeric_limits<float>::quiet_NaN()})

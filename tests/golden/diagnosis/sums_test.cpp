@@ -68,7 +68,7 @@ TEST(Diagnosis, ReductionMissing) {
   }
 }
 
-TEST(Diagnosis, SummandMissingOrTwice) {
+TEST(Diagnosis, PartialSumMissingOrTwice) {
   for (const Site& site : kSites) {
     const Torus& torus = site.torus;
     Gate gate(torus, site.keys);
@@ -78,7 +78,7 @@ TEST(Diagnosis, SummandMissingOrTwice) {
       const auto expect = [&](int least, const char* fault, auto&& count) {
         if (n > least)
           expect_first(gate.ask(list, "BLF_zyx", count),
-                       fmt::format("summand {} [{}]", fault, axes));
+                       fmt::format("partial sum {} [{}]", fault, axes));
       };
       expect(2, "missing", [&](int, int r) { return r == n - 1 ? 0 : 1; });
       expect(2, "missing", [&, torus = torus](int c, int r) {
@@ -110,7 +110,7 @@ TEST(Diagnosis, ReductionTwiceOrOverAnotherAxis) {
   Gate gate(kTorus, " seed=5");
   const Axes x = Axes::parse("x");
   expect_first(gate.ask(x, "BLF_zy", [](int, int) { return 4; }), "reduction twice [x]");
-  // The summands lie along x; summed over z, where F is not cut.
+  // The partial sums lie along x; summed over z, where F is not cut.
   expect_first(
       gate.ask(x, "BLF_y", [](int c, int r) { return kTorus.coordinate(c, Axis::x) == r ? 3 : 0; }),
       "reduction over another axis [x]: over z");

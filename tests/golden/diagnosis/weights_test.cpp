@@ -69,15 +69,15 @@ TEST_F(WeightFaults, AChunkThatIsThereTwice) {
       "another chip's block [x]: the chunks of F over x are 0,2,2,3");
 }
 
-TEST_F(WeightFaults, OneOfTwoSummandsOnAllChips) {
+TEST_F(WeightFaults, OneOfTwoPartialSumsOnAllChips) {
   const auto own = p.parts(kNorm, kWGate, 2)[1];
   expect_first(p.ask(kGate, own, kTorus, "BLF"),
-               "summand missing [y]: block 0 of 2 over y is left out");
+               "partial sum missing [y]: block 0 of 2 over y is left out");
   // Layouts of operands say which of two axes of two chips.
   for (const char* axes : {"x", "y"}) {
     p.layouts[kNorm] = Layout::parse(std::string("BLE_") + axes);
     expect_first(p.ask(kGate, own, Torus(2, 2, 3), "BLF"),
-                 fmt::format("summand missing [{}]", axes));
+                 fmt::format("partial sum missing [{}]", axes));
   }
 }
 
@@ -135,12 +135,12 @@ TEST(WeightFaultsOfInt8, AreInScales) {
   expect_first(
       p.ask(kGate, p.product(kNorm, kWGate, [](std::size_t k) { return k / 12 == 1 ? 0.0 : 1.0; }),
             kTorus, "BLF"),
-      "summand missing [x]: block 1 of 4");
+      "partial sum missing [x]: block 1 of 4");
 }
 
-TEST_F(WeightFaults, OfSummands) {
+TEST_F(WeightFaults, OfPartialSums) {
   const auto parts = p.parts(kNorm, kWGate, 4);
-  // Chip (x,y,z) has the summand of block from(x) of E_x.
+  // Chip (x,y,z) has the partial sum of block from(x) of E_x.
   const auto with = [&](auto&& from) {
     return p.ask(kGate, "BLF_zy partialsum-x", kTorus,
                  p.counted(kGate, parts, "BLF_zy", kTorus, [&](int c, int r) {
@@ -148,10 +148,11 @@ TEST_F(WeightFaults, OfSummands) {
                  }));
   };
   expect_right(with([](int x) { return x; }));
-  expect_first(with([](int x) { return x == 2 ? -1 : x; }), "summand missing [x]: block 2 of 4");
-  // What another chip has of the sum: its summand is there twice.
+  expect_first(with([](int x) { return x == 2 ? -1 : x; }),
+               "partial sum missing [x]: block 2 of 4");
+  // What another chip has of the sum: its partial sum is there twice.
   expect_first(with([](int x) { return x == 2 ? 3 : x; }),
-               "summand missing [x]: summands over E_x are not counted once");
+               "partial sum missing [x]: partial sums over E_x are not counted once");
 }
 
 }  // namespace

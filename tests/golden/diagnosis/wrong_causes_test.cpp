@@ -146,7 +146,7 @@ TEST(WidthRule, NoiseInPartialSumsIsNoRounding) {
   }
   const auto said = with([](const auto& v) { return in_bf16(v); });
   ASSERT_FALSE(said.empty());
-  EXPECT_TRUE(said[0].explains && said[0].detail.find("summands over x") != std::string::npos)
+  EXPECT_TRUE(said[0].explains && said[0].detail.find("partial sums over x") != std::string::npos)
       << text(said);
 }
 

@@ -57,11 +57,11 @@ class Engine {
   };
   /// Which head's part of attn stands as that of a head.
   std::function<std::size_t(std::size_t)> part_of = [](std::size_t h) { return h; };
-  std::size_t chips = 1;   ///< whose summands make attn_out and ffn_out
+  std::size_t chips = 1;   ///< whose partial sums make attn_out and ffn_out
   bool bf16_wire = false;  ///< what a chip receives and what it sends on is rounded
   /// Values that are not rounded on their way into the next operation, as nobody stores them.
   std::set<std::string> fused;
-  bool residual_first = false;  ///< the first chip adds x to its summand
+  bool residual_first = false;  ///< the first chip adds x to its partial sum
 
   /// All named values of a run.
   std::vector<Written> values() {

@@ -236,7 +236,8 @@ TEST(TypeFindings, OfAUsersProgramAreTheFirstOrAll) {
 
 // ---- the f32 regime
 
-/// In the f32 regime alone, where partial sums are plain numbers: the first summand is another one.
+/// In the f32 regime alone, where partial sums are plain numbers: the first partial sum is another
+/// one.
 struct SpoiledF32Sums {
   void operator()(const Scope&, const Program& program, const Op&, const ValueDecl& declared,
                   Sharded& value) const {

@@ -194,7 +194,7 @@ RC_GTEST_PROP(Ledger, EqualsWhatTheChipsReceived, ()) {
       if (!is_collective(cost.kind)) continue;
       std::int64_t received = meter.seen.at(prefix + cost.step);
       ++met;
-      // The simulator reads every summand whole where an all_reduce is two rings of D(K−1)/K.
+      // The simulator reads every partial sum whole where an all_reduce is two rings of D(K−1)/K.
       if (cost.kind == OpKind::all_reduce || op_row(cost.kind).searches)
         received = 2 * received / cost.group;
       RC_ASSERT(received == cost.moved);

@@ -67,8 +67,8 @@ TEST(Verify, ReplicasThatDifferAreADifferenceWhereTheSumIsRight) {
                                   const ValueDecl& declared, Sharded& value) {
         // An ulp of f64 is far below the f32 that the sum is rounded to.
         if (program.name != "layer" || declared.name != "ss" || !value.holds_partial()) return;
-        for (double& summand : value.partial_values_of(chip))
-          summand = std::nextafter(summand, 2 * summand), ++planted;
+        for (double& partial_sum : value.partial_values_of(chip))
+          partial_sum = std::nextafter(partial_sum, 2 * partial_sum), ++planted;
       };
       Case of = c;
       of.numerics.regime = parse_regime(regime);

@@ -18,8 +18,8 @@ ALSO = ("scale-shift", "one-pass", "gain-first", "sigmoid-tanh", "gelu-sigmoid",
 
 class Arithmetic:
     """How a run computes: `rounding` to its format, `functions`, the order of each sum by the name
-    of what it makes (without one `library`), the reduction of summands, how attention goes, whether
-    GELU is (x/2)·(1 + y) as it is written, and `also`: forms of ALSO for the textbook's."""
+    of what it makes (without one `library`), the reduction of partial sums, how attention goes,
+    whether GELU is (x/2)·(1 + y) as it is written, and `also`: forms of ALSO for the textbook's."""
 
     def __init__(self, rounding=None, functions=None, orders=None, reduction=None,
                  attention="probs", written=True, also=()):

@@ -107,7 +107,7 @@ WEIGHT = [
     Fault("w_out-rows-strided", "weights", strided_rows("w_out"), BLOCKS, CUT),
     Fault("w_out-rows-late", "weights", late_rows("w_out"), BLOCKS, CUT),
     Fault("w_out-never-loaded", "weights", lambda run: weight(run, "w_out", lambda a: a * F(0)),
-          ("never written", "addend not added once", "summand missing")),
+          ("never written", "addend not added once", "partial sum missing")),
     Fault("wq-of-layer-0", "weights", of_layer_zero("wq"), WEIGHTS),
 ]
 
@@ -127,7 +127,7 @@ def residual(name, change):
     return plant
 
 
-def summands(change):
+def partial_sums(change):
     def plant(run):
         def reduced(before, name, layer, parts):
             return before(name, layer, change(parts) if layer == 1 else parts)
@@ -142,7 +142,7 @@ def one_left_out(parts):
 
 
 def unlike_rows(parts):
-    """Half of the chips have other tokens' summands."""
+    """Half of the chips have other tokens' partial sums."""
     parts = parts.copy()
     parts[4:] = np.roll(parts[4:], 1, axis=2)
     return parts
@@ -164,9 +164,9 @@ SUM = [
     Fault("bo-of-every-chip", "sums", bias_of_every_chip("bo"), ADDEND, CUT, applies=has("bo")),
     Fault("residual-of-every-chip", "sums", residual("out", lambda run, layer, x: x * F(run.n)),
           ADDEND, CUT),
-    Fault("summand-left-out", "sums", summands(one_left_out), (
-        "summand missing", "summand twice", "reduction missing"), CUT),
-    Fault("unlike-rows-summed", "sums", summands(unlike_rows), ("sum of unlike rows",), CUT),
+    Fault("partial-sum-left-out", "sums", partial_sums(one_left_out), (
+        "partial sum missing", "partial sum twice", "reduction missing"), CUT),
+    Fault("unlike-rows-summed", "sums", partial_sums(unlike_rows), ("sum of unlike rows",), CUT),
     Fault("logits-viewed", "sums", viewed_logits, ORDERS + ("gathered along another dim",), CUT),
 ]
 
@@ -235,7 +235,8 @@ def constant(name):
     return plant
 
 
-LOOKUP = ("rows of other shards", "addend not added once", "summand twice", "another chip's block")
+LOOKUP = ("rows of other shards", "addend not added once", "partial sum twice",
+          "another chip's block")
 TOKEN = ("token of a shard", "another chip's block", "chunks in another order")
 OTHER = [
     Fault("rows-not-zeroed", "lookups", lookup(clipped), LOOKUP, CUT, sets=("hooks", "full")),

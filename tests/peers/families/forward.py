@@ -17,7 +17,7 @@ class Run:
     sum of both terms is reduced, and not each; `by_rank`: a ring goes through the chips in the
     order of their ranks, not of their blocks; `fused`: values that a fused kernel hands on without
     storing them, which the run does not have; `bias_first`: the first chip adds the bias to its
-    summand, before it is sent.
+    partial sum, before it is sent.
     """
 
     def __init__(self, model, mesh, arithmetic, order, together=False, by_rank=True, fused=(),
@@ -27,7 +27,7 @@ class Run:
         self.order, self.together, self.by_rank = order, together, by_rank
         self.n = mesh.n
         self.k_blocks = mesh.prefix(model.K)[1]
-        self.values, self.summands, self.seen_by = {}, {}, {}
+        self.values, self.partial_sums, self.seen_by = {}, {}, {}
         self.caches, self.stream = {}, {}
         self.weights = {name: self.placed(name.split(".")[-1], a)
                         for name, a in model.weights.items()}
@@ -77,10 +77,10 @@ class Run:
         return y.reshape(len(y), B, L, -1)
 
     def reduced(self, name, layer, parts):
-        """Summands of all chips added up; those of one chip are the sum."""
+        """Partial sums of all chips added up; those of one chip are the sum."""
         if self.n == 1:
             return parts
-        self.summands[f"{self.pass_name}.layer{layer}.{name}"] = self.sent(parts)
+        self.partial_sums[f"{self.pass_name}.layer{layer}.{name}"] = self.sent(parts)
         ranks = self.mesh.block.ravel() if self.by_rank else slice(None)
         return self.arithmetic.reduction(parts[ranks])
 
@@ -169,7 +169,7 @@ class Run:
         if self.bias_first and bias is not None and len(parts) > 1:
             parts[0] = parts[0] + bias[0]
             y = self.reduced(name, layer, parts)
-            del self.summands[f"{self.pass_name}.layer{layer}.{name}"]  # they are not raw
+            del self.partial_sums[f"{self.pass_name}.layer{layer}.{name}"]  # they are not raw
             return self.finished(name, layer, "output", y, None)
         return self.finished(name, layer, "output", self.reduced(name, layer, parts), bias)
 
@@ -212,7 +212,7 @@ class Run:
     # ---- a pass ----
 
     def looked_up(self, ids):
-        """Rows of the table, summands of the chips that have them."""
+        """Rows of the table, partial sums of the chips that have them."""
         table = self.weight(None, "embed")
         rows = table.shape[1]
         mine = ids[None] - (np.arange(self.n) * rows)[:, None, None]

@@ -54,8 +54,8 @@ def joined(blocks, dim, distinct=None):
 
 
 class Reduction:
-    """How summands [n,...] become one sum: the order, and the format in which they travel. What a
-    chip adds of its own is rounded like what it sends, but for the kinds "own ...", where it is
+    """How partial sums [n,...] become one sum: the order, and the format in which they travel. What
+    a chip adds of its own is rounded like what it sends, but for the kinds "own ...", where it is
     as its product left it."""
 
     KINDS = ("group", "ring", "tree", "once", "own ring", "own arcs", "own tree")
@@ -64,7 +64,7 @@ class Reduction:
         self.kind, self.wire, self.round = kind, wire, ROUND[wire]
 
     def roundings(self, n):
-        """How often a summand is rounded on its way, at most."""
+        """How often a partial sum is rounded on its way, at most."""
         if self.wire == "f32":
             return 0
         levels = (n - 1).bit_length()

@@ -57,9 +57,9 @@ def one_wire_in_bf16(run, chip):
 FAULTS = {
     "both operands of gate in tf32": (operands_in_tf32, "gate"),
     "w_gate in bf16": (matrix_in_bf16, "gate"),
-    "the first chip's summand of ffn_out in bf16": (lambda run: one_wire_in_bf16(run, 0),
+    "the first chip's partial sum of ffn_out in bf16": (lambda run: one_wire_in_bf16(run, 0),
                                                     "ffn_out"),
-    "the last chip's summand of ffn_out in bf16": (lambda run: one_wire_in_bf16(run, 7),
+    "the last chip's partial sum of ffn_out in bf16": (lambda run: one_wire_in_bf16(run, 7),
                                                    "ffn_out"),
 }
 

@@ -28,9 +28,9 @@ SETS = {
 
 class Trace:
     """`form`: whole arrays, stacked over the mesh, or the shards of chips; `scattered`: outputs are
-    shown cut along E; `partials`: summands are in the trace,
+    shown cut along E; `partials`: partial sums are in the trace,
     or, "plain", in place of the value that is not reduced yet; `masked`: what masked scores hold;
-    `wire_of_file`: the file says how summands travel, not each value."""
+    `wire_of_file`: the file says how partial sums travel, not each value."""
 
     def __init__(self, run, dump_set="full", form="stacked", scattered=False, partials=False,
                  words=False, masked=0.0, last=False, wire_of_file=False):
@@ -78,7 +78,7 @@ class Trace:
         a = blocks
         if a.dtype != np.int32:
             form = self.run.arithmetic.rounding.form
-            fits = bool((self.run.arithmetic.st(a) == a).all())  # scores may not, nor summands
+            fits = bool((self.run.arithmetic.st(a) == a).all())  # scores may not, nor partial sums
             a, more = stored(a, form if fits else "f32", self.words)
             said = said | more
         if self.form == "whole" and whole:
@@ -100,26 +100,26 @@ class Trace:
         said, layout = {}, self.layout(name)
         if name in ("attn_out", "ffn_out", "block_out") and not self.wire_of_file and self.wire():
             said["wire"] = self.wire()
-        if (step in self.run.summands and self.partials == "plain"
+        if (step in self.run.partial_sums and self.partials == "plain"
                 and not self.has_bias(step, name)):
-            self.put(step, name, self.run.summands[step], said,
+            self.put(step, name, self.run.partial_sums[step], said,
                      self.layout(name, self.mesh.axes), False)
             return
-        if step in self.run.summands and self.partials and name in self.names:
-            self.put(step + "_sum", name, self.run.summands[step],
+        if step in self.run.partial_sums and self.partials and name in self.names:
+            self.put(step + "_sum", name, self.run.partial_sums[step],
                      {"meaning": "raw " + name} | said, self.layout(name, self.mesh.axes), False)
         if name == "final_norm" and self.last:
             a, layout, said = a[:, :, -1], layout.replace("L", ""), {"meaning": "last final_norm"}
         self.put(step, name, self.blocks(name, self.hidden_keys(step, name, a)), said, layout)
 
     def has_bias(self, step, name):
-        """Whether more follows the sum: then its summands are not the value's."""
+        """Whether more follows the sum: then its partial sums are not the value's."""
         layer = int(step.split(".layer")[1].split(".")[0])
         biases = {"attn_out": ("bo",), "ffn_out": ("b_out",)}.get(name, ("bo", "b_out"))
         return any(self.run.weight(layer, bias) is not None for bias in biases)
 
     def wire(self):
-        """How often a summand is rounded on its way; where two terms are one, once before."""
+        """How often a partial sum is rounded on its way; where two terms are one, once before."""
         reduction = self.run.arithmetic.reduction
         roundings = reduction.roundings(self.n) if self.n > 1 else 0
         roundings += self.run.together if roundings else 0

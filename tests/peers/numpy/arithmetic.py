@@ -31,8 +31,8 @@ class Floats:
             total = total + part
         return total
 
-    def summand(self, value):
-        """A value as a summand of a sum."""
+    def partial_sum(self, value):
+        """A value as a partial sum."""
         return value
 
     def finish(self, total):
@@ -54,7 +54,7 @@ class Exact:
     def add(self, parts):
         return np.concatenate(parts, -1)
 
-    def summand(self, value):
+    def partial_sum(self, value):
         return value.astype(np.float64)[..., None]
 
     def finish(self, total):

@@ -10,10 +10,10 @@ import random
 FAULTS = {
     "axis-order": "blocks lie in another order of the axes than the declared one",
     "ring-reversed": "chunks of a collective come in reversed order, or rotated",
-    "summand-missing": "a chip of a group is left out of a reduction",
-    "summand-twice": "a chip of a group is added twice",
-    "reduction-missing": "summands are taken as the sum along some axes",
-    "reduction-wrong-axis": "summands are added along another axis",
+    "partial-sum-missing": "a chip of a group is left out of a reduction",
+    "partial-sum-twice": "a chip of a group is added twice",
+    "reduction-missing": "partial sums are taken as the sum along some axes",
+    "reduction-wrong-axis": "partial sums are added along another axis",
     "other-chip-block": "chips hold the block of another chip",
     "all-to-all-swapped": "split and concatenated dims of an all_to_all are swapped",
     "stale-slot": "a slot of a cache is not written",
@@ -25,7 +25,7 @@ FAULTS = {
     "transposed-weight": "a square weight is used transposed",
     "wrong-layer-weight": "a weight of another layer is used",
     "local-statistics": "a norm takes the mean square of the chip's own shard",
-    "rounding-bf16": "an operand, a summand or a value is rounded to bf16",
+    "rounding-bf16": "an operand, a partial sum or a value is rounded to bf16",
     "gate-up-swapped": "gate and up change places",
     "residual-added-n-times": "every chip adds the residual before the reduction",
 }
@@ -48,7 +48,7 @@ class Site:
 
 
 def where_of(step):
-    """A value's layer and name: whether it still moves, or is a sum of summands, does not count."""
+    """A value's layer and name: whether it still moves, or is partial, does not count."""
     *before, name = step.split(".")
     name = name.removesuffix("_partial")
     return [part for part in before if part.startswith("layer")] + [

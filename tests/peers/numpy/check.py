@@ -28,7 +28,7 @@ from plan import STRATEGIES
 # What compare's diagnosis calls them.
 KINDS = {
     "axis-order": "axes in another order", "ring-reversed": "chunks in another order",
-    "summand-missing": "summand missing", "summand-twice": "summand twice",
+    "partial-sum-missing": "partial sum missing", "partial-sum-twice": "partial sum twice",
     "reduction-missing": "reduction missing",
     "reduction-wrong-axis": "reduction over another axis",
     "other-chip-block": "another chip's block", "all-to-all-swapped": "split and concat swapped",
@@ -111,20 +111,20 @@ class Setting:
         self.container = chance.choice([".h5", ".npz"])
         self.mesh = chance.choice(MESHES)
         self.garbage = chance.random() < 0.2
-        self.summands = chance.random() < 0.3
+        self.partial_sums = chance.random() < 0.3
         self.stages = chance.random() < 0.5
         self.padded = chance.choice([0, 0, 9])
 
     def __str__(self):
         words = [self.name, self.strategy, self.axes, self.arithmetic, self.form, self.container,
-                 f"mesh={self.mesh}", "garbage" * self.garbage, "summands" * self.summands,
+                 f"mesh={self.mesh}", "garbage" * self.garbage, "partial sums" * self.partial_sums,
                  "stages" * self.stages,
                  f"padded={self.padded}" * bool(self.padded)]
         return ", ".join(word for word in words if word)
 
     def peer(self, compare):
         return Peer(compare.weights(self.name), CASES[self.name][1], self.strategy,
-                    self.arithmetic, self.axes, self.garbage, self.summands, self.stages)
+                    self.arithmetic, self.axes, self.garbage, self.partial_sums, self.stages)
 
     def dump(self):
         return Dump(self.form, self.mesh, self.padded)
@@ -184,7 +184,7 @@ def faulty(compare, faults, seed, sites, plain):
             where = answer.code == 1 and answer.first == truth["step"]
             at_step += where
             top = answer.diagnosis[0] if answer.diagnosis else {"fault": "none", "axes": ""}
-            # Summands over axes of one size make the same sums: what is said of either is the same.
+            # Partial sums over axes of one size make the same sums: of either the same is said.
             alike = [d for d in answer.diagnosis[:1] + answer.diagnosis[1:] * bool(
                 top.get("explains")) if (d["fault"], d["residual"]) == (
                     KINDS[fault], top["residual"])]
@@ -195,7 +195,7 @@ def faulty(compare, faults, seed, sites, plain):
                 for other in (name for name, kind in KINDS.items() if kind == top["fault"]):
                     same = equivalent(peer, dump, other, truth["step"], run)
                 right = bool(same) and set(same["axes"]) == set(top["axes"])
-            # Of embed no sum of summands is replayed.
+            # Of embed no sum of partial sums is replayed.
             if truth["step"].endswith("embed_partial"):
                 if not where:
                     print(f"STEP {fault}: {setting}: {truth['step']}, not {answer.first}")
@@ -214,8 +214,8 @@ def faulty(compare, faults, seed, sites, plain):
                                 for d in answer.diagnosis[:3]), flush=True)
         print(f"{fault}: {named[fault]} of {asked[fault]} named", flush=True)
     count, of = sum(named.values()), sum(asked.values())
-    print(f"faults: {total} planted, {at_step} found at their step; of {of} that are no summands "
-          f"{count} named with their axes, {len(misled)} explained wrongly without a residual")
+    print(f"faults: {total} planted, {at_step} found at their step; of {of} that are no partial "
+          f"sums {count} named with their axes, {len(misled)} explained wrongly without a residual")
     return at_step == total and (plain or count * 100 >= of * 95) and not misled
 
 

@@ -87,14 +87,14 @@ class Collectives:
             singles = [{"axes": axes, "number": i} for i in range(count)]
 
             def chosen(form, chip):
-                """Whether this chip is the summand, or among the summands, of the fault."""
+                """Whether this chip is the partial sum, or among the partial sums, of the fault."""
                 if "number" in form:
                     return mesh.index(chip, form["axes"]) == form["number"]
                 return chip["xyz".index(form["axes"])] == form["coordinate"]
 
-            if form := bugs.here("summand-missing", step, place, planes + singles):
+            if form := bugs.here("partial-sum-missing", step, place, planes + singles):
                 members = lambda chip: [c for c in mesh.group(chip, axes) if not chosen(form, c)]
-            elif form := bugs.here("summand-twice", step, place, planes + singles):
+            elif form := bugs.here("partial-sum-twice", step, place, planes + singles):
                 members = lambda chip: [c for c in mesh.group(chip, axes)
                                         for _ in range(1 + chosen(form, c))]
             elif form := bugs.here("reduction-missing", step, place, [
@@ -109,7 +109,7 @@ class Collectives:
         sent = t.shards
         if count > 1 and bugs.here("rounding-bf16", step, place, [{"axes": axes, "what": "wire"}]):
             kept = self.arithmetic
-            sent = {c: kept.summand(to_bf16(kept.finish(a))) for c, a in sent.items()}
+            sent = {c: kept.partial_sum(to_bf16(kept.finish(a))) for c, a in sent.items()}
         return lambda chip: self.arithmetic.add([sent[c] for c in members(chip)])
 
     def finished(self, t):

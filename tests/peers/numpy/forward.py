@@ -179,8 +179,8 @@ class Forward(Layers):
             n = table.shards[chip].shape[0]
             mine = a - mesh.index(chip, table.layout.axes("V")) * n
             found = table.shards[chip][np.clip(mine, 0, n - 1)]
-            return self.arithmetic.summand(np.where(((0 <= mine) & (mine < n))[..., None], found,
-                                                    self.arithmetic.dtype(0)))
+            own = ((0 <= mine) & (mine < n))[..., None]
+            return self.arithmetic.partial_sum(np.where(own, found, self.arithmetic.dtype(0)))
         layout = Layout.of("BLE", table.layout.axes("V"), B=plan.batch, E=table.layout.axes("E"))
         y = rows.map(looked_up, layout)
         self.keep_partial(step, y)

@@ -9,10 +9,10 @@ class Layers:
     """What layers are made of: products with weights, their sums, and the values that are kept."""
 
     def __init__(self, weights, config, plan, mesh, arithmetic, bugs, garbage=False,
-                 summands=False, stages=False):
+                 partial_sums=False, stages=False):
         self.config, self.plan, self.mesh, self.arithmetic = config, plan, mesh, arithmetic
         self.bugs, self.garbage = bugs, garbage
-        self.summands, self.stages = summands, stages
+        self.partial_sums, self.stages = partial_sums, stages
         self.comm = Collectives(mesh, arithmetic, bugs)
         weights = {name: data.astype(arithmetic.dtype) for name, data in weights.items()}
         self.weights = ShardedWeights(weights, config, plan, self.comm)
@@ -28,8 +28,8 @@ class Layers:
         return value
 
     def keep_partial(self, step, value):
-        """Notes summands. Exact ones are lists of terms, which no array of a trace holds."""
-        if self.summands and value.layout.partial:
+        """Notes partial sums. Exact ones are lists of terms, which no array of a trace holds."""
+        if self.partial_sums and value.layout.partial:
             self.values[step + "_partial"] = value
 
     def on_the_way(self, step, stage, value):

@@ -35,7 +35,7 @@ class Mesh:
 
 
 class Layout:
-    """Dims in order, each with the axes that cut it, major to minor; and the axes of summands."""
+    """Dims in order, each with the axes that cut it, major to minor; and those of partial sums."""
 
     def __init__(self, dims, partial=""):
         self.dims = tuple(dims)  # (letter, axes)
@@ -98,7 +98,7 @@ def cut(mesh, array, layout):
 
 
 def joined(tensor):
-    """The whole array; of replicas the first chip's, of summands their sum."""
+    """The whole array; of replicas the first chip's, of partial sums their sum."""
     mesh, layout = tensor.mesh, tensor.layout
     local = next(iter(tensor.shards.values())).shape
     whole = np.zeros([n * mesh.size(axes) for n, (_, axes) in zip(local, layout.dims)],

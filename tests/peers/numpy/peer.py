@@ -4,7 +4,7 @@ Shardproof's code. Writes a trace (docs/trace-format.md) for `shardproof compare
 
     peer.py --weights W.h5 --case "torus=2x3x2 batch=12 prompt=5 chunk=3 gen=3" \\
             --strategy 2d:batch --out run.h5
-    peer.py ... --fault summand-missing --site 7
+    peer.py ... --fault partial-sum-missing --site 7
 
 W.h5 is what `shardproof weights generate` writes; ids of the prompt are the peer's own. With
 --fault prints what is wrong in the trace, as JSON.
@@ -26,7 +26,7 @@ from plan import STRATEGIES, plan_of
 
 class Peer:
     def __init__(self, weights_path, case, strategy, arithmetic="f32", axes="", garbage=False,
-                 summands=False, stages=False):
+                 partial_sums=False, stages=False):
         model, self.weights = read_weights(weights_path)
         self.case = case_of(case, model)
         if self.case["model"] != model:
@@ -34,14 +34,14 @@ class Peer:
         self.config = Config(model, self.weights)
         self.mesh, self.plan = Mesh(self.case["torus"]), plan_of(strategy, axes)
         self.arithmetic, self.garbage = arithmetic, garbage
-        self.summands, self.stages = summands and arithmetic != "exact", stages
+        self.partial_sums, self.stages = partial_sums and arithmetic != "exact", stages
 
     def run(self, bugs):
         number = lambda key: int(self.case[key])
         prompt = np.random.default_rng(number("seed") if "seed" in self.case else 1).integers(
             0, self.config.V, (number("batch"), number("prompt"))).astype(np.int32)
         run = Forward(self.weights, self.config, self.plan, self.mesh, ARITHMETIC[self.arithmetic],
-                      bugs, self.garbage, self.summands, self.stages)
+                      bugs, self.garbage, self.partial_sums, self.stages)
         return run.generate(prompt, number("chunk"), number("gen"))
 
     def attributes(self):
@@ -120,7 +120,8 @@ def main():
     add("--form", choices=FORMS, default="stacked", help="how the trace has values")
     add("--mesh-order", default="x y z", metavar="TEXT",
         help='of the dims of stacked values: "z x y", or with names: "data=x model=y seq=z"')
-    add("--summands", action="store_true", help="the trace has partial sums, too (not exact ones)")
+    add("--partial-sums", action="store_true",
+        help="the trace has partial sums, too (not exact ones)")
     add("--stages", action="store_true", help="the trace has values between their collectives, too")
     add("--garbage", action="store_true", help="masked scores hold -1e30, and the trace says so")
     add("--padded-cache", type=int, default=0, metavar="N", help="caches have N slots")
@@ -137,7 +138,7 @@ def main():
         arguments.error("--weights and --out are needed")
     try:
         peer = Peer(options.weights, options.case, options.strategy, options.arithmetic,
-                    options.axes, options.garbage, options.summands, options.stages)
+                    options.axes, options.garbage, options.partial_sums, options.stages)
         dump = Dump(options.form, options.mesh_order, options.padded_cache)
         if options.fault:
             run, truth = planted(peer, dump, options.fault, options.site)

@@ -40,7 +40,7 @@ class Plan:
 
     @property
     def sums(self):
-        """The axes over which products with E are summands."""
+        """The axes over which products with E are partial sums."""
         return "" if self.gathered else self.e
 
     @property

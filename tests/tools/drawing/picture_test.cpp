@@ -43,7 +43,7 @@ int block_of(const Torus& torus, const Chip& chip, const std::string& axes) {
   return block;
 }
 
-/// "F[144:160]; 4 summands; 6 copies" from "BLF_zy partialsum-x" and the global shape.
+/// "F[144:160]; 4 partial sums; 6 copies" from "BLF_zy partialsum-x" and the global shape.
 std::string expected_hold(const std::string& layout, const Shape& shape, const Torus& torus,
                           int number) {
   const Chip chip = chip_of(torus, number);
@@ -67,11 +67,11 @@ std::string expected_hold(const std::string& layout, const Shape& shape, const T
     text += fmt::format("{}{}[{}:{}]", text.empty() ? "" : " ", letter, begin, begin + each);
   }
   if (text.empty()) text = "all";
-  int summands = 1;
+  int partial_sums = 1;
   if (space != std::string::npos)
-    for (char a : layout.substr(layout.find('-') + 1)) summands *= size_of(torus, a);
-  if (summands > 1) text += fmt::format("; {} summands", summands);
-  if (const int copies = torus.chips() / blocks / summands; copies > 1)
+    for (char a : layout.substr(layout.find('-') + 1)) partial_sums *= size_of(torus, a);
+  if (partial_sums > 1) text += fmt::format("; {} partial sums", partial_sums);
+  if (const int copies = torus.chips() / blocks / partial_sums; copies > 1)
     text += fmt::format("; {} copies", copies);
   return text;
 }
@@ -190,7 +190,7 @@ TEST(Picture, SaysWhatTheExampleChipHolds) {
             "F_zy +00 +10 +01 +11 +02 +12 "
             "F_zyx 000 100 200 300 010 110 210 310 001 101 201 301 011 111 211 311 "
             "002 102 202 302 012 112 212 312 0 1 2 3 "
-            "6 groups of 4, over x had F[32:40]; 4 summands has F[34:36] (2x1x2) gate");
+            "6 groups of 4, over x had F[32:40]; 4 partial sums has F[34:36] (2x1x2) gate");
 }
 
 TEST(Picture, ShowsAWrongOrderOfAxes) {

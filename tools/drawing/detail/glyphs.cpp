@@ -92,8 +92,8 @@ std::string Glyphs::held(const Type& type) const {
         fmt::format("{}{}[{}:{}]", text.empty() ? "" : " ", dim.letter, begin, begin + local[i]);
   }
   if (text.empty()) text = "all";
-  const int summands = torus_.size(type.layout.partial());
-  if (summands > 1) text += fmt::format("; {} summands", summands);
+  const int partial_sums = torus_.size(type.layout.partial());
+  if (partial_sums > 1) text += fmt::format("; {} partial sums", partial_sums);
   const int copies = torus_.chips() / torus_.size(used);
   if (copies > 1) text += fmt::format("; {} copies", copies);
   return text;
@@ -156,7 +156,7 @@ void Glyphs::blocks(Svg& svg, double x, double y, double w, double row_height,
   }
   end_run(total);
   for (const auto& [colour, data] : paths) svg.path(data, colour);
-  if (partial) svg.rect(x, y, w, rows * row_height, "fill=\"url(#summand)\"");
+  if (partial) svg.rect(x, y, w, rows * row_height, "fill=\"url(#partial)\"");
 
   std::string grid = Svg::box(x, y, w, rows * row_height);
   for (int c = 1; c < columns; ++c)

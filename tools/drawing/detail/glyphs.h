@@ -14,9 +14,9 @@ class Glyphs {
  public:
   Glyphs(const Torus& torus, int chip) : torus_(torus), chip_(chip) {}
 
-  /// Describes what the example chip holds, "F[144:160]; 4 summands; 6 copies": global index ranges
-  /// (whole dims omitted, "all" if every one is), the number of chips over which its block is a
-  /// partial sum, and the number of chips that hold the same block.
+  /// Describes what the example chip holds, "F[144:160]; 4 partial sums; 6 copies": global index
+  /// ranges (whole dims omitted, "all" if every one is), the number of chips over which its block
+  /// is a partial sum, and the number of chips that hold the same block.
   std::string held(const Type& type) const;
 
   /// Returns the label of a block: "102" for (1,0,2), with commas if a coordinate has two digits. A

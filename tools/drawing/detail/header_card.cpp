@@ -54,7 +54,7 @@ std::string extents(const Scene& scene) {
 /// Draws a sample block of a legend line.
 void sample(Svg& svg, double x, double y, const std::string& label, bool hatched, bool outlined) {
   svg.rect(x, y, 14, 7.4, "fill=\"#d6d6d6\" stroke=\"#555\" stroke-width=\"0.4\"");
-  if (hatched) svg.rect(x, y, 14, 7.4, "fill=\"url(#summand)\"");
+  if (hatched) svg.rect(x, y, 14, 7.4, "fill=\"url(#partial)\"");
   if (outlined) svg.rect(x, y, 14, 7.4, "fill=\"none\" stroke=\"#000\" stroke-width=\"1.3\"");
   svg.text(x + 7, y + 5.9, label, {6, "middle"});
 }
@@ -93,7 +93,7 @@ Card header_card(const Scene& scene) {
   sample(svg, x, row, "*02", false, false);
   entry("the same block copied on every x of (x,0,2)");
   sample(svg, x, row, "+02", true, false);
-  entry("hatched: summands on every x of (x,0,2), not yet added");
+  entry("hatched: partial sums on every x of (x,0,2), not yet added");
   sample(svg, x, row, "", false, true);
   entry(fmt::format("the example chip {}; index ranges are what it holds",
                     scene.torus.name(scene.chip)));

@@ -51,7 +51,7 @@ std::optional<IntervalTensor> Expectations::bound_of(const Subject& s) {
 }
 
 Format Expectations::format_of(const DumpedValue& dumped) const {
-  const bool rounded = !dumped.layout.is_partial() && dumped.summands == 1 &&
+  const bool rounded = !dumped.layout.is_partial() && dumped.terms == 1 &&
                        (dumped.units.empty() || without_gain(dumped));
   return rounded ? own_format(dumped) : Format::f64;
 }
@@ -80,7 +80,7 @@ Expected Expectations::of(const DumpedValue& dumped) {
   e.unknown = reference_.unknown(s.pass);
   if (s.meaning == Meaning::weight || s.meaning == Meaning::positions) {
     e.bits = reference_.exact(s);
-  } else if (dumped.exact && !dumped.layout.is_partial() && dumped.summands == 1 &&
+  } else if (dumped.exact && !dumped.layout.is_partial() && dumped.terms == 1 &&
              e.unknown.empty()) {
     e.bits = reference_.exact(s);
     if (e.bits == nullptr) e.why = "the unsharded model has no such value";
@@ -93,7 +93,7 @@ Expected Expectations::of(const DumpedValue& dumped) {
       reference_.replay().make_exactly(false);
     }
     // The writer rounds before converting to other units.
-    if (e.bound && dumped.summands == 1 && !dumped.units.empty() && !without_gain(dumped))
+    if (e.bound && dumped.terms == 1 && !dumped.units.empty() && !without_gain(dumped))
       e.bound = e.bound->rounded(own_format(dumped));
     // Undeclared arithmetic: the weakest is assumed, so f64 numbers need only be near an f32.
     if (e.bound && !claim_.arithmetic_said && !dumped.declared && e.format == Format::f32 &&

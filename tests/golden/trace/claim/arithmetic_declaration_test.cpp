@@ -174,7 +174,7 @@ TEST(DeclaredArithmetic, AValueMayBeOfFewerDigits) {
   }
 }
 
-TEST(DeclaredArithmetic, RoundingsOnTheWireCountWhereChipsHaveSummands) {
+TEST(DeclaredArithmetic, RoundingsOnTheWireCountWhereChipsHavePartialSums) {
   const ExactRun run(
       "torus=2x1x1 model=llama,layers=1,E=16,F=24,H=4,K=2,Q=4,V=30 batch=2 prompt=3 gen=1");
   const std::string at = "prefill.c0.layer0.";

@@ -244,7 +244,7 @@ TEST(Conventions, PartsThatAreLargerThanTheirSum) {
 
 /// Half of each number on the chips of x = 0, a quarter on each other's; chips of z have blocks of
 /// the last dim if it is cut.
-dump::Value summands(const Tensor& t, const std::string& layout, bool cut) {
+dump::Value partial_sums(const Tensor& t, const std::string& layout, bool cut) {
   dump::Value parts;
   parts.attributes["layout"] = layout;
   Shape shape = t.shape;
@@ -271,7 +271,7 @@ TEST(Conventions, OperandsInPartialSums) {
   dump::Dump d = run.trace(run.values(), "bf16");
   dump::Value whole = d.values.at(layer + "gate");
   d.values.at(layer + "gate") =
-      summands(run.answer().raw_of(layer + "gate"), "BLF partialsum-x", false);
+      partial_sums(run.answer().raw_of(layer + "gate"), "BLF partialsum-x", false);
   // It may be of any number that rounds to the same bf16.
   EXPECT_EQ(fit_of_hidden(d), Fit::near);
   // If it stands there as one number, too, that is what it is made of, in whatever order they are.
@@ -283,9 +283,9 @@ TEST(Conventions, OperandsInPartialSums) {
 TEST(Conventions, PartialSums) {
   const ExactRun run(kLine);
   dump::Dump d = run.trace(run.values(), "f32");
-  dump::Value& value =
-      run.insert(d, "decode.1.layer1.g0",
-                 summands(run.answer().raw_of("decode.1.layer1.gate"), "BLF_z partialsum-x", true));
+  dump::Value& value = run.insert(
+      d, "decode.1.layer1.g0",
+      partial_sums(run.answer().raw_of("decode.1.layer1.gate"), "BLF_z partialsum-x", true));
   value.attributes["meaning"] = "raw gate";
   EXPECT_EQ(run.judged(d).exit_code(), 0);
   dump::StoredArray& shard = value.chips.at({2, 0, 1});

@@ -61,7 +61,7 @@ TEST(TraceDiff, CountsWhatIsMissing) {
   EXPECT_EQ(diff_traces(a, b).only_a, std::vector<std::string>{"decode.1.layer0.out"});
   EXPECT_EQ(diff_traces(b, a).only_b, std::vector<std::string>{"decode.1.layer0.out"});
   EXPECT_EQ(diff_traces(a, b).exit_code(), 1);
-  // One bit of one chip's summands, one of a whole value, and a shard that is gone.
+  // One bit of one chip's partial sums, one of a whole value, and a shard that is gone.
   auto& shards = b.values.find("decode.1.layer1.h")->second.chips;
   shards.rbegin()->second.bytes[9] ^= std::byte{1};
   TraceDiff found = diff_traces(a, b);

@@ -291,7 +291,7 @@ TEST(Engines, FusedOperationsAreWithin) {
 }
 
 /// (x + a) + f, of an x that is much larger, where no term is in the dump; and x as part of the
-/// first chip's summand.
+/// first chip's partial sum.
 TEST(Engines, LargeResidualsInF32AreWithin) {
   for (const std::string model : {"llama", "llama,block=parallel"})
     for (const bool first : {false, true}) {

@@ -1,5 +1,5 @@
 // Traces that Shardproof writes: each of their values has a verdict, and no change of one stays
-// unseen, of summands, statistics, last positions and positions, too.
+// unseen, of partial sums, statistics, last positions and positions, too.
 #include "tests/golden/trace/own_trace.h"
 
 #include <fmt/format.h>
@@ -39,7 +39,7 @@ const std::string kRagged =
     "torus=1x1x2 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws1d decode=ws1d batch=6 "
     "prompt=6 lengths=3,5,6,2,6,5 chunk=4 gen=3 seed=5 ";
 
-/// Summands of int8 products that are sent to other chips before they are added up.
+/// Partial sums of int8 products that are sent to other chips before they are added up.
 const std::string kMoved =
     "torus=2x2x2 model=palm-tiny,layers=1,E=16,F=32,H=8,K=8,Q=4,V=32 prefill=wg-xy:batch "
     "decode=ws2d:pre-y block=serial weights=int8 batch=8 prompt=3 chunk=2 gen=2 seed=5 ";
@@ -129,7 +129,7 @@ void expect_each_change_seen(const std::string& line, bool exact) {
     if (value.attributes.contains("same_as") || name.ends_with(".ids")) continue;
     const bool partial = value.attributes.at("layout").find("partialsum") != std::string::npos;
     const std::string what = (meaning == value.attributes.end() ? "" : meaning->second) +
-                             (partial ? " in summands of " : " of ") + name.substr(0, 6);
+                             (partial ? " in partial sums of " : " of ") + name.substr(0, 6);
     if (!done.insert(what).second) continue;
     std::mt19937_64 random(++seed);
     dump::Dump d = right;

@@ -94,7 +94,7 @@ TEST(Trace, OfCopiesThatDifferHasTheShards) {
   EXPECT_EQ(trace.text("0_0_0", "replicas"), "none");
 }
 
-TEST(Trace, OfSummandsHasEqualCopiesOnce) {
+TEST(Trace, OfPartialSumsHasEqualCopiesOnce) {
   const Layout layout = Layout::parse("F partialsum-y");
   for (const bool same : {true, false}) {
     const Shown trace("2x2x1", layout, {1}, {{2}, {3}, {2}, {same ? 3.0F : 4.0F}}, layout);

@@ -11,7 +11,7 @@
 namespace shardproof {
 namespace {
 
-Sharded::Data summands(const ChipArrays<float>& values) {
+Sharded::Data partial_sums(const ChipArrays<float>& values) {
   Partial partial;
   for (const auto& chip : values) {
     partial.values.push_back({});
@@ -104,7 +104,7 @@ void believe(const ValueDecl& declared, Sharded& value) {
   if (value.holds_partial() && !layout.is_partial())
     value = {value.torus(), layout, shape, as_complete(value.partial())};
   else if (std::holds_alternative<ChipArrays<float>>(value.data()) && layout.is_partial())
-    value = {value.torus(), layout, shape, summands(value.f32())};
+    value = {value.torus(), layout, shape, partial_sums(value.f32())};
   else
     value = value.relabelled(layout, shape);
 }

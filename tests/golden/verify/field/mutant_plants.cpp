@@ -293,7 +293,7 @@ Hooks gathered_as_arrived() {
   };
 }
 
-Hooks one_summand_lost() {
+Hooks one_partial_sum_lost() {
   return [](const Case&, const LatestValues&, FaultHooks& hooks) {
     hooks.plan = [](const Scope&, const Program&, const Op& op, Moves& plan) {
       if (op.kind != OpKind::reduce_scatter) return;

@@ -32,7 +32,7 @@ Hooks ring_of_other_direction();
 /// Every all_gather begins with the chip's own block.
 Hooks gathered_as_arrived();
 /// Every reduce_scatter forgets the last chip of the group.
-Hooks one_summand_lost();
+Hooks one_partial_sum_lost();
 /// The step, or of no name every step, of this program moves nothing between chips.
 Hooks relabelled(const std::string& value, const std::string& program);
 

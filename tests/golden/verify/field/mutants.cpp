@@ -34,7 +34,7 @@ plants::Hooks hooks_of(const std::string& name, Arguments all) {
       {"ids_without_offset", plants::ids_without_offset},
       {"ring_of_other_direction", plants::ring_of_other_direction},
       {"gathered_as_arrived", plants::gathered_as_arrived},
-      {"one_summand_lost", plants::one_summand_lost}};
+      {"one_partial_sum_lost", plants::one_partial_sum_lost}};
   return others.at(name)();
 }
 

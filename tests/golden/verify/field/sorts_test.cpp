@@ -29,7 +29,7 @@ Sharded on_one_chip(const Array<FieldElement>& value, const std::string& layout,
   return shard(value, Layout::parse(layout), Torus(), field);
 }
 
-/// One element on each of two chips: summands, or blocks of `layout`.
+/// One element on each of two chips: partial sums, or blocks of `layout`.
 Sharded on_two_chips(const FieldElement& a, const FieldElement& b, FieldSort sort,
                      const std::string& layout, const Shape& shape,
                      const std::shared_ptr<const Field>& field) {

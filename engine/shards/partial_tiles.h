@@ -15,9 +15,9 @@ struct Element {
 
 /// Every chip's partial sums, read tile by tile by the reduction that adds them: from memory, or
 /// computed on demand.
-class Summands {
+class PartialTiles {
  public:
-  virtual ~Summands() = default;
+  virtual ~PartialTiles() = default;
   /// Elements that are computed together: tiles begin and end at multiples of it.
   virtual std::int64_t row() const = 0;
   /// Adds the elements [begin, begin + sum.size()) of a chip's shard.
