@@ -10,7 +10,6 @@
 namespace shardproof {
 namespace {
 
-constexpr std::string_view kLetters = "BLMNTEFHKQVCSRPJW";
 constexpr std::string_view kPartial = " partialsum-";
 
 }  // namespace
@@ -28,9 +27,12 @@ Layout::Layout(std::vector<Dim> dims, const Axes& partial)
   };
   for (std::size_t i = 0; i < dims_.size(); ++i) {
     const char letter = dims_[i].letter;
-    if (kLetters.find(letter) == std::string_view::npos)
-      throw Error("layout_c1", fmt::format("'{}' in {} is not a dim letter; the dim letters are {}",
-                                           letter, to_string(), kLetters));
+    if (!is_letter(letter))
+      throw Error(
+          "layout_c1",
+          fmt::format("'{}' in {} is not a dim letter; all letters are, but x, y and z, the "
+                      "axes",
+                      letter, to_string()));
     for (std::size_t j = 0; j < i; ++j)
       if (dims_[j].letter == letter)
         throw Error("layout_c2", fmt::format("dim {} appears twice in {}", letter, to_string()));
@@ -57,13 +59,14 @@ Layout Layout::parse(std::string_view text) {
   std::vector<Dim> dims;
   for (std::size_t i = 0; i < rest.size();) {
     const char letter = rest[i++];
-    if (letter < 'A' || letter > 'Z')
+    if (!((letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z')))
       throw Error("layout_c0",
-                  fmt::format("'{}' in '{}': a capital dim letter is expected here", letter, text));
+                  fmt::format("'{}' in '{}': a dim letter is expected here", letter, text));
     Axes axes;
     if (i < rest.size() && rest[i] == '_') {
       const std::size_t begin = ++i;
-      while (i < rest.size() && rest[i] >= 'a' && rest[i] <= 'z') ++i;
+      while (i < rest.size() && rest[i] >= 'x' && rest[i] <= 'z') ++i;
+      if (i == begin && i < rest.size() && is_letter(rest[i]) && rest[i] >= 'a') ++i;  // no axis
       if (i == begin)
         throw Error("layout_c0", fmt::format("'{}': no axes after {}_", text, letter));
       axes = Axes::parse(rest.substr(begin, i - begin));

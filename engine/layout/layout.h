@@ -21,7 +21,7 @@ namespace shardproof {
 /// Dim letters: B batch, L query length, M cached length, N prefixes that rows of the batch share,
 /// T their length, E d_model, F d_ff, H query heads, K key/value heads, Q d_head, V vocabulary, C
 /// candidates, S and R the halves of a split H, P position and J channel pair of the RoPE tables, W
-/// words of an exact sum.
+/// words of an exact sum. Programs of a model's text have that text's letters.
 class Layout {
  public:
   struct Dim {
@@ -29,6 +29,9 @@ class Layout {
     Axes axes;
     bool operator==(const Dim&) const = default;
   };
+
+  /// Returns whether a character can be a dim: any letter but those of the axes.
+  static bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'w'); }
 
   Layout() = default;
   /// Throws Error: "layout_c1" (no dim letter), "layout_c2" (a letter twice), "layout_c3" (an axis

@@ -194,7 +194,7 @@ EinsumSpec EinsumSpec::parse(std::string_view text) {
               std::string(part.substr(arrow + 2))};
     for (const std::string* letters : {&term.a, &term.b, &term.result})
       for (std::size_t i = 0; i < letters->size(); ++i)
-        if ((*letters)[i] < 'A' || (*letters)[i] > 'Z' || letters->find((*letters)[i]) != i)
+        if (!Layout::is_letter((*letters)[i]) || letters->find((*letters)[i]) != i)
           throw malformed();
     if (term.a.empty() || term.b.empty()) throw malformed();
     spec.terms.push_back(std::move(term));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 
 #include "engine/collectives/detail/field_sums.h"
 #include "engine/program/ops.h"
@@ -119,7 +120,15 @@ FieldDegree field_degree(const Op& op, const std::vector<SharedValue>& operands,
     case OpKind::top_p:
     case OpKind::masses:
     case OpKind::draw:
+    case OpKind::max:
       return one();
+    case OpKind::sum:
+    case OpKind::turn:
+      return of(0);
+    case OpKind::gather:
+      return of(1);
+    case OpKind::map:
+      throw std::logic_error("the degree of a map is not implemented");
   }
   return one();
 }

@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <utility>
 
+#include "engine/program/detail/map_text.h"
 #include "engine/program/detail/statement.h"
 #include "weights/base/detail/word_table.h"
 #include "weights/base/detail/words.h"
@@ -11,6 +14,8 @@
 
 namespace shardproof {
 namespace {
+
+constexpr std::string_view kZeros = " zeros", kWhere = " where ";
 
 constexpr std::string_view kLoops =
     "write AXES, or AXES loop LOOP with one of one-way, both-full, both-half";
@@ -24,7 +29,10 @@ constexpr std::pair<std::string_view, Parameters> kForms[] = {
     {"DIM, AXES->AXES", Parameters::dim_axes_to_axes},
     {"DIM->LAYOUT", Parameters::dim_to_layout},
     {"DIMS->DIM", Parameters::dims_to_dim},
-    {"CONSTANT", Parameters::constant}};
+    {"CONSTANT", Parameters::constant},
+    {"LETTERS", Parameters::letters},
+    {"DIM, half CHANNELS) or ..., interleaved CHANNELS", Parameters::pairs},
+    {"VALUE, POSITIONS) or ..., POSITIONS zeros", Parameters::slots}};
 
 /// The number of parameters after the first operand.
 std::size_t parameter_count(Parameters form) {
@@ -33,6 +41,8 @@ std::size_t parameter_count(Parameters form) {
     case Parameters::dim_axes_loop:
     case Parameters::dim_dim_axes:
     case Parameters::dim_axes_to_axes:
+    case Parameters::pairs:
+    case Parameters::slots:
       return 2;
     default:
       return 1;
@@ -97,11 +107,54 @@ void read_parameters(const Statement& statement, Op& op,
     case Parameters::constant:
       op.parameter = statement.name(args[1]);
       return;
+    case Parameters::letters:
+      for (std::size_t i = 0; i < args[1].size(); ++i)
+        op.parameter += statement.letter(args[1].substr(i, 1));
+      if (op.parameter.empty()) throw statement.malformed("no letters are given");
+      return;
+    case Parameters::pairs: {
+      op.dim = statement.letter(args[1]);
+      const auto words = split(args[2], " ");
+      const auto channels = words.size() == 2 ? number_in(words[1]) : std::nullopt;
+      if (!channels || !(*channels >= 0 && *channels <= 0x1p31) ||
+          *channels != std::floor(*channels) || (words[0] != "half" && words[0] != "interleaved"))
+        throw statement.malformed("write half CHANNELS or interleaved CHANNELS");
+      op.parameter = std::string(words[0]);
+      op.channels = static_cast<std::int64_t>(*channels);
+      return;
+    }
+    case Parameters::slots: {
+      std::string_view positions = args[2];
+      if (positions.ends_with(kZeros)) {
+        op.zeros = true;
+        positions.remove_suffix(kZeros.size());
+      }
+      op.args.push_back(statement.name(args[1]));
+      op.args.push_back(statement.name(trim(positions)));
+      return;
+    }
     case Parameters::none:
     case Parameters::contraction:
+    case Parameters::expression:
       for (std::size_t i = 1; i < args.size(); ++i) op.args.push_back(statement.name(args[i]));
       return;
   }
+}
+
+/// Takes " where w" off the end of an operand.
+std::string_view take_where(const Statement& statement, std::string_view text,
+                            std::string& indicator) {
+  const auto at = text.rfind(kWhere);
+  if (at == std::string_view::npos) return text;
+  indicator = statement.name(trim(text.substr(at + kWhere.size())));
+  return trim(text.substr(0, at));
+}
+
+/// Appends the indicator, if there is one, to the operands.
+void put_where(Op& op, const std::string& indicator) {
+  if (indicator.empty()) return;
+  op.args.push_back(indicator);
+  op.masked = true;
 }
 
 /// Reads "x", or "loop x" for an operand whose chunks travel around a ring.
@@ -116,15 +169,18 @@ void read_operand(const Statement& statement, Op& op, std::string_view text) {
 
 /// Reads "BLE,EF->BLF; x, w", a pair of operands per term.
 void read_contraction(const Statement& statement, Op& op, std::string_view inside) {
-  const auto parts = split(inside, ";");
+  auto parts = split(inside, ";");
   op.spec = EinsumSpec::parse(parts[0]);
   if (parts.size() != op.spec.terms.size() + 1)
     throw statement.malformed("write einsum(SPEC; A, B), one pair for each term");
+  std::string indicator;
+  parts.back() = take_where(statement, parts.back(), indicator);
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const auto [a, b] = statement.pair(parts[i], ",");
     read_operand(statement, op, a);
     read_operand(statement, op, b);
   }
+  put_where(op, indicator);
 }
 
 std::string parameters_text(const Op& op) {
@@ -147,9 +203,15 @@ std::string parameters_text(const Op& op) {
     case Parameters::dims_to_dim:
       return fmt::format(", {}->{}", op.parameter, op.to);
     case Parameters::constant:
+    case Parameters::letters:
       return ", " + op.parameter;
+    case Parameters::pairs:
+      return fmt::format(", {}, {} {}", op.dim, op.parameter, op.channels);
+    case Parameters::slots:
+      return std::string(op.zeros ? kZeros : "");
     case Parameters::none:
     case Parameters::contraction:
+    case Parameters::expression:
       break;
   }
   return "";
@@ -176,9 +238,15 @@ Op Statement::op(std::string_view call) const {
     read_contraction(*this, op, inside);
     return op;
   }
+  if (known->parameters == Parameters::expression) {
+    read_map(*this, op, inside);
+    return op;
+  }
   const auto args = split(inside, ",");
-  op.args.push_back(name(args[0]));
+  std::string indicator;
+  op.args.push_back(name(known->takes_where ? take_where(*this, args[0], indicator) : args[0]));
   read_parameters(*this, op, args);
+  put_where(op, indicator);
   return op;
 }
 
@@ -188,15 +256,17 @@ bool Op::loops_over(std::size_t arg) const {
 
 std::string Op::to_string() const {
   std::string text = std::string(shardproof::to_string(kind)) + "(";
+  const std::string where = masked ? fmt::format("{}{}", kWhere, args.back()) : "";
   if (op_row(kind).parameters == Parameters::contraction) {
     text += spec.to_string();
-    for (std::size_t i = 0; i < args.size(); ++i)
+    for (std::size_t i = 0; i < operands(); ++i)
       text +=
           fmt::format("{}{}{}", i % 2 == 0 ? "; " : ", ", loops_over(i) ? "loop " : "", args[i]);
-    return text + ")";
+    return text + where + ")";
   }
-  for (std::size_t i = 0; i < args.size(); ++i) text += (i > 0 ? ", " : "") + args[i];
-  return text + parameters_text(*this) + ")";
+  if (expression) return text + map_text(*this) + ")";
+  for (std::size_t i = 0; i < operands(); ++i) text += (i > 0 ? ", " : "") + args[i];
+  return text + where + parameters_text(*this) + ")";
 }
 
 }  // namespace shardproof

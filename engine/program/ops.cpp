@@ -68,6 +68,7 @@ constexpr auto kOps = std::to_array<OpRow>({
      .name = "einsum",
      .parameters = Parameters::contraction,
      .operands = {2, 2, true},
+     .takes_where = true,
      .multiplies = true},
     {.kind = OpKind::embed_lookup,
      .name = "embed_lookup",
@@ -91,7 +92,11 @@ constexpr auto kOps = std::to_array<OpRow>({
     {.kind = OpKind::geglu, .name = "geglu", .operands = {2, 2}},
     {.kind = OpKind::gelu, .name = "gelu"},
     {.kind = OpKind::gelu_erf, .name = "gelu_erf"},
-    {.kind = OpKind::append, .name = "append", .operands = {3, 3}, .integer_operand = 2},
+    {.kind = OpKind::append,
+     .name = "append",
+     .parameters = Parameters::slots,
+     .operands = {3, 3},
+     .integer_operand = 2},
     {.kind = OpKind::attend,
      .name = "attend",
      .operands = {4, 5},
@@ -133,6 +138,16 @@ constexpr auto kOps = std::to_array<OpRow>({
      .results = 2,
      .integer_operand = 1,
      .depends_on_place = true},  // by its block of the vocabulary
+    {.kind = OpKind::map,
+     .name = "map",
+     .parameters = Parameters::expression,
+     .operands = {1, Operands::kAny},
+     .integer_operand = OpRow::kAll,
+     .takes_where = true},
+    {.kind = OpKind::max, .name = "max", .parameters = Parameters::letters, .takes_where = true},
+    {.kind = OpKind::sum, .name = "sum", .parameters = Parameters::letters},
+    {.kind = OpKind::turn, .name = "turn", .parameters = Parameters::pairs},
+    {.kind = OpKind::gather, .name = "gather", .operands = {2, 2}, .integer_operand = 0},
 });
 
 constexpr bool in_order() {

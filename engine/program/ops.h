@@ -42,7 +42,12 @@ enum class OpKind {
   top_k,
   top_p,
   masses,
-  draw
+  draw,
+  map,
+  max,
+  sum,
+  turn,
+  gather
 };
 
 /// The form of a call's arguments, as in "all_gather(x, E, zy)".
@@ -56,10 +61,14 @@ enum class Parameters {
   dim_to_layout,     ///< "(x, H->S_zR_yx)"
   dims_to_dim,       ///< "(x, SR->H)"
   constant,          ///< "(x, embed_scale)", a constant of engine/program/constants.h
-  contraction  ///< "(BLE,EF->BLF; x, w)", a pair of operands per term; "loop x" for a looped one
+  contraction,  ///< "(BLE,EF->BLF; x, w)", a pair of operands per term; "loop x" for a looped one
+  expression,   ///< "(div(in, sqrt(add(ss, eps))); eps = 1e-05)", over operands by their names
+  letters,      ///< "(x, EF)", or "(x where w, EF)" for the elements where w is not 0
+  pairs,        ///< "(x, Q, half 4)" or "(x, Q, interleaved 4)"
+  slots         ///< "(cache, x, pos)", or "(cache, x, pos zeros)": unwritten slots hold +0
 };
 
-/// How many operands an op takes.
+/// How many operands an op takes, beside the indicator of `where`.
 struct Operands {
   int least = 1;
   int most = 1;
@@ -77,7 +86,7 @@ struct OpRow {
   Operands operands = {};
   int results = 1;
   bool takes_partial = false;   ///< operands may be partial sums; if false they must be complete
-  int integer_operand = kNone;  ///< index of the complete operand that may be int32
+  int integer_operand = kNone;  ///< index of the complete operand that is int32; kAll: any may be
   bool only_moves = false;      ///< copies, drops or rearranges the elements of its one operand
   bool collective = false;      ///< moves data between chips, over a group given by axes
   bool reduces = false;         ///< sums over the partial axes of its operand
@@ -86,12 +95,13 @@ struct OpRow {
   /// A chip's result depends on its place: two chips with equal operands (for a collective: two
   /// chips of one group) get different results.
   bool depends_on_place = false;
-  bool multiplies = false;  ///< it has contractions: the ledger counts its FLOPs
+  bool takes_where = false;  ///< may have an indicator of the elements that exist
+  bool multiplies = false;   ///< it has contractions: the ledger counts its FLOPs
   /// The letter that a generated program appends to the name of a value that this op brings to
   /// another layout ("hr": h, reduced); 0 for an op that is in no path between layouts.
   char suffix = 0;
 
-  static constexpr int kNone = -1;
+  static constexpr int kNone = -1, kAll = -2;
 };
 
 /// The rows of all ops, in the order of OpKind.

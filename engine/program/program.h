@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "engine/program/ops.h"
 #include "weights/base/error.h"
 #include "weights/model/registry.h"
+#include "weights/text/model_text.h"
 
 namespace shardproof {
 
@@ -63,6 +66,24 @@ struct ValueDecl {
   bool operator==(const ValueDecl&) const = default;
 };
 
+/// A number that the expression of a map names. In the field regime it is the random element called
+/// "constant NAME", followed by `stream` if it is not empty ("Q=8"), or, where `stream` is
+/// "extent", the integer itself.
+struct NamedNumber {
+  std::string name;
+  double value = 0;
+  std::string stream = {};
+  bool operator==(const NamedNumber&) const = default;
+};
+
+/// An operand of a map that the field regime does not read: it computes this expression instead,
+/// since a function of it is one of the expression's operands (exp of a difference).
+struct NamedFormula {
+  std::string name;
+  Expression expression;
+  bool operator==(const NamedFormula&) const = default;
+};
+
 /// One typed step. The kind decides which of the parameters are used.
 struct Op {
   OpKind kind{};
@@ -77,11 +98,23 @@ struct Op {
   /// einsum: the indices of the operands whose chunks it takes as they travel around a ring; each
   /// is the result of an all_gather with a loop.
   std::vector<std::size_t> looped = {};
-  /// scale_by, divide_by: a constant's name; split_dim: "S_zR_yx"; merge_dim: "SR".
+  /// scale_by, divide_by: a constant's name; split_dim: "S_zR_yx"; merge_dim: "SR"; max, sum: the
+  /// letters; turn: "half" or "interleaved".
   std::string parameter;
+  std::int64_t channels = 0;  ///< turn: how many channels are in pairs
+  bool zeros = false;         ///< append: unwritten slots hold +0
+  /// map, max, einsum: the last of `args` is the indicator of `where`.
+  bool masked = false;
+  /// map: what is computed. `args` are the names in it that are not constants, in the order of
+  /// their first appearance, then the other names of the formulas.
+  std::optional<Expression> expression = {};
+  std::vector<NamedNumber> constants = {};
+  std::vector<NamedFormula> formulas = {};
 
   /// "all_gather(x, E, zy)".
   std::string to_string() const;
+  /// The number of operands beside the indicator.
+  std::size_t operands() const { return args.size() - (masked ? 1 : 0); }
   bool loops_over(std::size_t arg) const;
   bool operator==(const Op&) const = default;
 };

@@ -67,7 +67,7 @@ std::string Statement::name(std::string_view text) const {
 }
 
 char Statement::letter(std::string_view text) const {
-  if (text.size() != 1 || text[0] < 'A' || text[0] > 'Z')
+  if (text.size() != 1 || !Layout::is_letter(text[0]))
     throw malformed(fmt::format("'{}' is not a dim letter", text));
   return text[0];
 }

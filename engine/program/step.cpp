@@ -141,6 +141,7 @@ PartialSums Step::partial_values() const {
 }
 
 Sharded Step::product() const {
+  if (op_.masked) throw std::logic_error("einsum ... where is not implemented");
   std::vector<std::pair<SharedValue, SharedValue>> terms;
   for (std::size_t i = 0; i + 1 < args_.size(); i += 2) terms.emplace_back(args_[i], args_[i + 1]);
   return einsum(op_.spec, terms, to().layout, to().shape, threads_, execution_.numerics.regime,
@@ -287,6 +288,12 @@ std::vector<Sharded> Step::values() {
       TokenDraw d = draw(arg(0), arg(1), execution_.draws, threads_);
       return results(std::move(d.hit), std::move(d.index));
     }
+    case OpKind::map:
+    case OpKind::max:
+    case OpKind::sum:
+    case OpKind::turn:
+    case OpKind::gather:
+      break;
   }
   throw std::logic_error("this op is not implemented");
 }

@@ -10,7 +10,9 @@
 namespace shardproof {
 namespace {
 
+/// `args` counts the indicator of `where`, too.
 bool fits(const Op& op, std::size_t args) {
+  if (op.masked && args-- == 0) return false;
   const Operands& takes = op_row(op.kind).operands;
   const std::size_t times = takes.per_term ? op.spec.terms.size() : 1;
   return times > 0 && args >= times * static_cast<std::size_t>(takes.least) &&
@@ -91,6 +93,16 @@ std::vector<Type> result_types(const typing::Rules& rules, const Op& op,
       return masses(rules, args[0], torus);
     case OpKind::draw:
       return draw(rules, args[0], args[1], torus);
+    case OpKind::map:
+      return map(rules, op);
+    case OpKind::max:
+      return max(rules, op);
+    case OpKind::sum:
+      return sum(rules, op);
+    case OpKind::turn:
+      return turn(rules, op);
+    case OpKind::gather:
+      return gather(rules, args[0], args[1]);
   }
   return {};
 }

@@ -55,8 +55,12 @@ Types rope(const Rules& rules, const Type& t) {
 }
 
 Types append(const Rules& rules, const Type& cache, const Type& t) {
-  rules.letters(2, 0, "BMKQ");
-  rules.letters(2, 1, "BLKQ");
+  std::string letters = t.layout.letters();
+  const auto length = letters.find('L');
+  rules.require(t.layout.find('B') && length != std::string::npos && !t.layout.find('M'), 2,
+                "{} has not B and L, or has M", rules.text(1));
+  letters[length] = 'M';
+  rules.letters(2, 0, letters);
   rules.letters(2, 2, "BL");
   rules.require(rules.arg(2).integer, 2, "positions are int32 BL, not {}", rules.full(2));
   rules.unsharded(3, 0, "M");
@@ -64,7 +68,7 @@ Types append(const Rules& rules, const Type& cache, const Type& t) {
   rules.aligned(4, 0, 1);
   rules.aligned(4, 1, 2);
   Type grown = cache;
-  grown.shape[1] += t.shape[1];
+  grown.shape[length] += t.shape[length];
   return {grown};
 }
 

@@ -13,16 +13,9 @@ static Type einsum_term(const Rules& rules, const EinsumSpec::Term& term, std::s
   rules.aligned(3, a, b);
   const Type& ta = rules.arg(a);
   const Type& tb = rules.arg(b);
-  std::string batch, of_a, of_b;
-  for (char c : term.result) {
-    const bool in_a = term.a.find(c) != std::string::npos;
-    const bool in_b = term.b.find(c) != std::string::npos;
-    rules.require(in_a || in_b, 4, "{} of the result is in neither operand", c);
-    (in_a && in_b ? batch : in_a ? of_a : of_b) += c;
-  }
-  rules.require(batch + of_a + of_b == term.result, 4,
-                "the result's letters must be in the order shared, a's, b's: {}",
-                batch + of_a + of_b);
+  for (char c : term.result)
+    rules.require(ta.layout.find(c) || tb.layout.find(c), 4,
+                  "{} of the result is in neither operand", c);
   const std::string summed = EinsumSpec::contracted(term);
   for (char c : term.a + term.b)
     rules.require(term.result.find(c) != std::string::npos || summed.find(c) != std::string::npos,
@@ -64,6 +57,15 @@ Types einsum(const Rules& rules, const Op& op) {
       rules.require(operands_with(c, op.spec.terms[t]) == operands_with(c, op.spec.terms[0]), 7,
                     "{} of the result {} is in other operands in one term than in another", c,
                     first.layout);
+  }
+  if (op.masked) {
+    rules.require(op.spec.terms.size() == 1, 11, "{} terms; only one may have an indicator",
+                  op.spec.terms.size());
+    rules.require(!first.layout.is_partial(), 11,
+                  "{} is a partial sum, whose elements do not exist yet; reduce it, then write "
+                  "map(y where w)",
+                  first.layout);
+    rules.indicator(11, first);
   }
   return {first};
 }

@@ -377,6 +377,12 @@ Results results_of(const Op& op, const std::vector<const Value*>& args, const Se
     case OpKind::masses:
     case OpKind::draw:
       return sampling(op, args, setting);
+    case OpKind::map:
+    case OpKind::max:
+    case OpKind::sum:
+    case OpKind::turn:
+    case OpKind::gather:
+      break;
   }
   throw Error("scalar_c1",
               fmt::format("the scalar model does not know the op {}", to_string(op.kind)));

@@ -148,6 +148,11 @@ ModelText parse_model_text(std::string_view text, std::string_view file = "");
 
 /// The inverse of parse_model_text up to comments and blanks: its canonical form.
 std::string print_model_text(const ModelText& text);
+/// Reads one expression. Throws Error: "model_c0" (not one, or too deep), "model_c1" (an unknown
+/// op, with the nearest), "model_c5" (operands or parameters of another number or form than the
+/// op's).
+Expression parse_expression(std::string_view text);
+/// The inverse of parse_expression up to blanks.
 std::string print(const Expression& expression);
 /// Returns 64 bits of FNV-1a over the canonical form, which name the model in a line.
 std::uint64_t hash_of(const ModelText& text);

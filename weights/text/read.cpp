@@ -10,7 +10,6 @@
 #include "weights/base/detail/word_table.h"
 #include "weights/base/detail/words.h"
 #include "weights/base/nearest.h"
-#include "weights/text/detail/expression_reader.h"
 #include "weights/text/detail/names.h"
 #include "weights/text/model_text.h"
 #include "weights/text/rules.h"
@@ -201,7 +200,7 @@ class TextReader {
     }
     std::tie(value.name, value.letters) = declaration(line, left);
     value.line = number_;
-    value.expression = read_expression(rest.substr(equals + 3));
+    value.expression = parse_expression(rest.substr(equals + 3));
     section(line).lines.push_back(std::move(value));
   }
 

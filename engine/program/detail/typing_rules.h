@@ -43,7 +43,8 @@ class Rules : public OpRules {
   /// Constraint 1 of ops that do not take partial sums.
   void complete() const {
     for (std::size_t i = 0; i < args_.size(); ++i) {
-      const bool integer = static_cast<int>(i) == op_row(op_.kind).integer_operand;
+      const int integers = op_row(op_.kind).integer_operand;
+      const bool integer = integers == static_cast<int>(i) || integers == OpRow::kAll;
       require(!args_[i].layout.is_partial(), 1,
               "operand {} is {}; only collectives, slice, last and views take partial sums",
               op_.args[i], text(i));
@@ -61,6 +62,24 @@ class Rules : public OpRules {
 
   void unsharded(int n, std::size_t i, std::string_view which) const {
     OpRules::unsharded(n, arg(i).layout, which);
+  }
+
+  /// Requires that the indicator of `where`, the last operand, has some of a value's letters,
+  /// sharded as they are.
+  void indicator(int n, const Type& of) const {
+    if (!op_.masked) return;
+    const Type& w = args_.back();
+    for (const Layout::Dim& dim : w.layout.dims()) {
+      const auto at = of.layout.find(dim.letter);
+      require(at.has_value(), n, "the indicator {} has {}, which {} lacks", w.layout, dim.letter,
+              of.layout);
+      require(dim.axes == of.layout.dims()[*at].axes, n, "the indicator {} has {} where {} has {}",
+              w.layout, named(dim.letter, dim.axes), of.layout,
+              named(dim.letter, of.layout.dims()[*at].axes));
+      require(w.shape[*w.layout.find(dim.letter)] == of.shape[*at], n,
+              "the indicator has {}={} where {} has {}={}", dim.letter,
+              w.shape[*w.layout.find(dim.letter)], of.layout, dim.letter, of.shape[*at]);
+    }
   }
 
   /// Requires that the shared letters of two operands have the same subscripts and extents.
@@ -103,5 +122,11 @@ Types weigh(const Rules& rules, const Type& z);
 Types search(const Rules& rules, const Type& e, const Axes& axes, std::int64_t words);
 Types masses(const Rules& rules, const Type& e, const Torus& torus);
 Types draw(const Rules& rules, const Type& e, const Type& masses, const Torus& torus);
+
+Types map(const Rules& rules, const Op& op);
+Types max(const Rules& rules, const Op& op);
+Types sum(const Rules& rules, const Op& op);
+Types turn(const Rules& rules, const Op& op);
+Types gather(const Rules& rules, const Type& index, const Type& table);
 
 }  // namespace shardproof::typing

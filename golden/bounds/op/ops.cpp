@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 #include "engine/program/constants.h"
@@ -125,6 +126,11 @@ Allowed activated(Ffn ffn, const std::vector<const Value*>& args, const Setting&
   return each(*args[0], interval, &setting.by());
 }
 
+/// No bound is known: a value of it is not judged.
+std::logic_error unjudged(const Op& op) {
+  return std::logic_error(op.to_string() + " is not judged: no bound of its result is known");
+}
+
 }  // namespace
 
 Allowed allowed(const Op& op, std::size_t result, const std::vector<const Value*>& args,
@@ -133,6 +139,7 @@ Allowed allowed(const Op& op, std::size_t result, const std::vector<const Value*
   const auto x = [&](std::size_t arg, std::size_t i) { return wide(args[arg]->whole()[i]); };
   switch (op.kind) {
     case OpKind::einsum:
+      if (op.masked) throw unjudged(op);
       return {{}, bounds_of_contraction(op, args, setting)};
     case OpKind::reduce_scatter:
     case OpKind::all_reduce:
@@ -192,7 +199,13 @@ Allowed allowed(const Op& op, std::size_t result, const std::vector<const Value*
     case OpKind::top_p:
     case OpKind::masses:
     case OpKind::draw:
+    case OpKind::turn:
+    case OpKind::gather:
       break;
+    case OpKind::map:
+    case OpKind::max:
+    case OpKind::sum:
+      throw unjudged(op);
   }
   Allowed a;
   a.bits = std::move(scalar::apply(op, args, setting).at(result));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,23 @@ inline std::vector<std::string_view> split(std::string_view text, std::string_vi
     if (at == std::string_view::npos) return parts;
     text = text.substr(at + separator.size());
   }
+}
+
+/// Returns the parts between separators that stand in no parentheses, each trimmed.
+inline std::vector<std::string_view> split_arguments(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '(') ++depth;
+    if (text[i] == ')') --depth;
+    if (depth == 0 && text[i] == separator) {
+      parts.push_back(trim(text.substr(begin, i - begin)));
+      begin = i + 1;
+    }
+  }
+  parts.push_back(trim(text.substr(begin)));
+  return parts;
 }
 
 }  // namespace shardproof

@@ -1,5 +1,4 @@
-#include "weights/text/detail/expression_reader.h"
-
+// One expression of a model text.
 #include <fmt/format.h>
 
 #include <utility>
@@ -7,26 +6,10 @@
 #include "weights/base/detail/words.h"
 #include "weights/base/nearest.h"
 #include "weights/text/detail/names.h"
+#include "weights/text/model_text.h"
 
 namespace shardproof {
 namespace {
-
-/// The parts of `text` between separators that stand in no parentheses.
-std::vector<std::string_view> parts_of(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  int depth = 0;
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '(') ++depth;
-    if (text[i] == ')') --depth;
-    if (depth == 0 && text[i] == separator) {
-      parts.push_back(trim(text.substr(begin, i - begin)));
-      begin = i + 1;
-    }
-  }
-  parts.push_back(trim(text.substr(begin)));
-  return parts;
-}
 
 class ExpressionReader {
  public:
@@ -78,7 +61,7 @@ class ExpressionReader {
     if (row->form == ModelForm::contraction)
       contraction(*row, inside, expression);
     else
-      arguments(*row, parts_of(inside, ','), expression);
+      arguments(*row, split_arguments(inside, ','), expression);
     return expression;
   }
 
@@ -98,13 +81,13 @@ class ExpressionReader {
   }
 
   void contraction(const ModelOpRow& row, std::string_view inside, Expression& out) {
-    const auto parts = parts_of(inside, ';');
+    const auto parts = split_arguments(inside, ';');
     const auto specs = split(parts[0], "+");
     if (parts.size() != specs.size() + 1) misused(row);
     for (std::size_t i = 0; i < specs.size(); ++i) {
       const auto sides = split(specs[i], "->");
       const auto letters_of = split(sides[0], ",");
-      const auto operands = parts_of(parts[i + 1], ',');
+      const auto operands = split_arguments(parts[i + 1], ',');
       if (sides.size() != 2 || letters_of.size() != 2 || operands.size() != 2) misused(row);
       out.terms.push_back(
           {letters(row, letters_of[0]), letters(row, letters_of[1]), letters(row, sides[1])});
@@ -191,6 +174,6 @@ class ExpressionReader {
 
 }  // namespace
 
-Expression read_expression(std::string_view text) { return ExpressionReader().read(trim(text)); }
+Expression parse_expression(std::string_view text) { return ExpressionReader().read(trim(text)); }
 
 }  // namespace shardproof
