@@ -94,7 +94,8 @@ Type last_type(const Type& t) {
 
 /// H_abc -> S_a R_bc: |S| is the number of blocks of the major prefix, so a chip's S extent is 1
 /// and its memory does not move.
-Type split_dim_type(const Type& t, char dim, const Layout& parts, const Torus& torus) {
+Type split_dim_type(const Type& t, char dim, const Layout& parts, const Torus& torus,
+                    std::int64_t first) {
   const OpRules rules("split_dim");
   const std::size_t at = rules.dim(1, t.layout, dim);
   rules.require(parts.rank() == 2 && !parts.is_partial(), 2, "'{}' is not two dims", parts);
@@ -103,7 +104,12 @@ Type split_dim_type(const Type& t, char dim, const Layout& parts, const Torus& t
   const Axes& minor = parts.dims()[1].axes;
   rules.require(has.starts_with(major) && has.without(major) == minor, 3,
                 "{} does not split into {}", named(dim, has), parts);
-  const std::int64_t outer = torus.size(major);
+  const std::int64_t outer = first > 0 ? first : torus.size(major);
+  rules.require(t.shape[at] % outer == 0, 4, "{}={} is not {} times an extent", dim, t.shape[at],
+                outer);
+  rules.require(minor.empty() || outer == torus.size(major), 4,
+                "{}={} is more than the {} blocks of its axes: {} would interleave",
+                parts.dims()[0].letter, outer, torus.size(major), parts.dims()[1].letter);
   std::vector<Layout::Dim> dims = t.layout.dims();
   Shape shape = t.shape;
   dims[at] = parts.dims()[0];
@@ -120,7 +126,7 @@ Type merge_dim_type(const Type& t, std::string_view parts, char dim, const Torus
   rules.require(rules.dim(1, t.layout, parts[1]) == at + 1, 2, "{} are not neighbours in {}", parts,
                 t.layout);
   const Axes& major = t.layout.dims()[at].axes;
-  rules.require(t.shape[at] == torus.size(major), 3,
+  rules.require(t.layout.dims()[at + 1].axes.empty() || t.shape[at] == torus.size(major), 3,
                 "{}={} is more than the {} blocks of its axes: the merge would interleave",
                 parts[0], t.shape[at], torus.size(major));
   std::vector<Layout::Dim> dims = t.layout.dims();

@@ -21,8 +21,10 @@ Type permute_axes_type(const Type& t, char dim, const Axes& from, const Axes& to
 
 Type slice_type(const Type& t, char dim, const Axes& axes);
 Type last_type(const Type& t);
-/// `parts` are the two dims that replace `dim`: S_zR_yx.
-Type split_dim_type(const Type& t, char dim, const Layout& parts, const Torus& torus);
+/// `parts` are the two dims that replace `dim`: S_zR_yx. `first` is the extent of the first; 0: as
+/// many as it has blocks.
+Type split_dim_type(const Type& t, char dim, const Layout& parts, const Torus& torus,
+                    std::int64_t first = 0);
 /// `parts` are the letters of two neighbouring dims, "SR".
 Type merge_dim_type(const Type& t, std::string_view parts, char dim, const Torus& torus);
 

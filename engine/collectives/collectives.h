@@ -43,8 +43,9 @@ Sharded permute_axes(const Sharded& t, char dim, const Axes& from, const Axes& t
 Sharded slice(const Sharded& t, char dim, const Axes& axes, Threads& threads = calling_thread());
 /// No traffic: keeps the last position of L and drops the dim.
 Sharded last(const Sharded& t, Threads& threads = calling_thread());
-/// A view: H_zyx becomes `parts`, S_zR_yx; the extent of the first is its number of blocks.
-Sharded split_dim(const Sharded& t, char dim, const Layout& parts);
+/// A view: H_zyx becomes `parts`, S_zR_yx; the extent of the first is its number of blocks,
+/// or `first`.
+Sharded split_dim(const Sharded& t, char dim, const Layout& parts, std::int64_t first = 0);
 /// A view, inverse of split_dim: the neighbours S_zR_yx, given as `parts` "SR", become H_zyx.
 Sharded merge_dim(const Sharded& t, std::string_view parts, char dim);
 

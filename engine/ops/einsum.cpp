@@ -12,6 +12,7 @@
 #include "engine/numeric/detail/rounding_test.h"
 #include "engine/numeric/detail/tile_sum.h"
 #include "engine/ops/detail/local_term.h"
+#include "engine/ops/detail/places.h"
 #include "engine/ops/field_product.h"
 #include "weights/base/error.h"
 
@@ -26,6 +27,7 @@ class Contraction : public PartialSource, public PartialTiles {
       : operands_(std::move(operands)), rings_(std::move(rings)) {
     for (std::size_t t = 0; t < spec.terms.size(); ++t)
       terms_.emplace_back(spec.terms[t], operands_[t].first->local(), operands_[t].second->local());
+    find_order(spec.terms[0]);
   }
 
   std::int64_t count() const { return terms_[0].batch() * terms_[0].M() * terms_[0].N(); }
@@ -47,13 +49,15 @@ class Contraction : public PartialSource, public PartialTiles {
       all.values.insert(all.values.end(), one.values.begin(), one.values.end());
     });
     if (!all.bounds.empty()) all.bounds.resize(all.values.size(), 0.0F);
+    all.values = in_order(std::move(all.values));
+    if (!all.bounds.empty()) all.bounds = in_order(std::move(all.bounds));
     return all;
   }
 
   /// Returns true if the result can be computed tile by tile at no more than the cost of the whole.
   bool by_rows() const {
-    return std::all_of(terms_.begin(), terms_.end(),
-                       [](const LocalTerm& term) { return term.by_rows(); });
+    return order_.empty() && std::all_of(terms_.begin(), terms_.end(),
+                                         [](const LocalTerm& term) { return term.by_rows(); });
   }
   std::int64_t row() const override { return terms_[0].N(); }
   void add_to(TileSum& sum, int chip, std::int64_t begin) const override {
@@ -83,7 +87,7 @@ class Contraction : public PartialSource, public PartialTiles {
                          [&](std::int64_t batch, const std::vector<Term>& matrices) {
                            one(M, N, matrices, all.data() + batch * M * N);
                          });
-    return all;
+    return in_order(std::move(all));
   }
 
   /// One chip's result shard in the field regime. Field sums do not depend on order, but the chunks
@@ -98,7 +102,7 @@ class Contraction : public PartialSource, public PartialTiles {
                               [&](std::int64_t batch, const std::vector<FieldTerm>& matrices) {
                                 field_contract(field, M, N, matrices, all.data() + batch * M * N);
                               });
-    return all;
+    return in_order(std::move(all));
   }
 
   void add_terms(int chip, std::int64_t index, CompensatedSum& sum) const override {
@@ -109,8 +113,42 @@ class Contraction : public PartialSource, public PartialTiles {
   }
 
  private:
+  /// Finds where the result's elements lie in the products, whose dims are those that all operands
+  /// share, then a's, then b's.
+  void find_order(const EinsumSpec::Term& term) {
+    std::string batch, of_a, of_b;
+    for (const char c : term.result) {
+      const bool in_a = term.a.find(c) != std::string::npos;
+      const bool in_b = term.b.find(c) != std::string::npos;
+      (in_a && in_b ? batch : in_a ? of_a : of_b) += c;
+    }
+    const std::string made = batch + of_a + of_b;
+    if (made == term.result) return;
+    const auto shape_of = [&](const std::string& letters) {
+      Shape shape;
+      for (const char c : letters) {
+        const bool in_a = term.a.find(c) != std::string::npos;
+        const Shape& local = in_a ? operands_[0].first->local() : operands_[0].second->local();
+        shape.push_back(local[(in_a ? term.a : term.b).find(c)]);
+      }
+      return shape;
+    };
+    order_ = places_in(term.result, shape_of(term.result), made, shape_of(made));
+  }
+
+  /// Brings the products of a chip into the result's order.
+  template <class T>
+  Buffer<T> in_order(Buffer<T> made) const {
+    if (order_.empty()) return made;
+    Buffer<T> ordered(made.size());
+    for (std::size_t i = 0; i < order_.size(); ++i)
+      ordered[i] = made[static_cast<std::size_t>(order_[i])];
+    return ordered;
+  }
+
   template <class Sum>
   void add_all_terms(int chip, std::int64_t index, Sum& sum) const {
+    if (!order_.empty()) index = order_[static_cast<std::size_t>(index)];
     const std::int64_t n = index % terms_[0].N();
     const std::int64_t m = index / terms_[0].N() % terms_[0].M();
     const std::int64_t batch = index / terms_[0].N() / terms_[0].M();
@@ -169,6 +207,8 @@ class Contraction : public PartialSource, public PartialTiles {
   std::vector<std::pair<SharedValue, SharedValue>> operands_;
   std::vector<LocalTerm> terms_;
   std::vector<Ring> rings_;
+  std::vector<std::int64_t>
+      order_;  ///< of the result's elements among the products; empty: as made
 };
 
 }  // namespace

@@ -58,12 +58,13 @@ Sharded gelu_erf(const Sharded& g, Threads& threads);
 Sharded store(const Sharded& t, Threads& threads);
 
 /// Grows the cache [BMKQ] by L slots and writes the rows of t [BLKQ] at slots pos [BL], rounded to
-/// bf16 if the cache is bf16. Unwritten slots hold NaN; padding is not written. For rows that
+/// bf16 if the cache is bf16; t may have any dims with B and L, and the cache the same with M for
+/// L. Unwritten slots hold NaN, or +0 with `zeros`; padding is not written. For rows that
 /// continue prefixes of `prefix` positions, slot 0 is the position after the prefix. Throws
 /// Error("append_range", ...) on a slot outside the grown cache.
 Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threads& threads,
                CacheType kept = CacheType::as_act, const RowTokens* rows = nullptr,
-               std::int64_t prefix = 0);
+               std::int64_t prefix = 0, bool zeros = false);
 
 /// Results of attention: score [BLHM], max [BLH], exp [BLHM], denom [BLH], attn [BLHQ].
 struct Attention {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,8 @@ struct Execution {
   const Liveness* liveness = nullptr;
   /// Memo of this program, for sequential runs; if null, each run starts without one.
   ProgramMemo* memo = nullptr;
+  /// In the field regime its arithmetic, for values that are made of positions alone.
+  std::shared_ptr<const Field> field = nullptr;
 };
 
 /// Runs a program on shard buffers: an op is a map over chips, a collective a pure function of the

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "engine/program/map_names.h"
+#include "engine/ops/map_names.h"
 #include "weights/base/detail/words.h"
 #include "weights/text/formula.h"
 
@@ -51,7 +51,7 @@ void read_map(const Statement& statement, Op& op, std::string_view inside) {
   if (parts.size() == 2)
     for (const std::string_view named : split_arguments(parts[1], ','))
       read_named(statement, op, named);
-  op.args = MapNames(op).operands();
+  op.args = MapNames(*op.expression, op.constants, op.formulas).operands();
   if (op.args.empty()) throw statement.malformed("a map reads a value");
   if (indicator.empty()) return;
   op.args.push_back(indicator);

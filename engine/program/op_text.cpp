@@ -27,7 +27,7 @@ constexpr std::pair<std::string_view, Parameters> kForms[] = {
     {"AXES", Parameters::axes},
     {"FROM->TO, AXES) or ..., AXES as AXES", Parameters::dim_dim_axes},
     {"DIM, AXES->AXES", Parameters::dim_axes_to_axes},
-    {"DIM->LAYOUT", Parameters::dim_to_layout},
+    {"DIM->LAYOUT) or ..., EXTENT", Parameters::dim_to_layout},
     {"DIMS->DIM", Parameters::dims_to_dim},
     {"CONSTANT", Parameters::constant},
     {"LETTERS", Parameters::letters},
@@ -49,11 +49,20 @@ std::size_t parameter_count(Parameters form) {
   }
 }
 
+/// Reads a whole number of at most 2^31.
+std::int64_t whole(const Statement& statement, std::string_view text) {
+  const auto number = number_in(text);
+  if (!number || !(*number >= 0 && *number <= 0x1p31) || *number != std::floor(*number))
+    throw statement.malformed(fmt::format("'{}' is not a whole number", text));
+  return static_cast<std::int64_t>(*number);
+}
+
 /// Reads what follows the first operand: parameters or more operands.
 void read_parameters(const Statement& statement, Op& op,
                      const std::vector<std::string_view>& args) {
   const Parameters form = op_row(op.kind).parameters;
-  if (form != Parameters::none && args.size() != 1 + parameter_count(form))
+  const bool extent = form == Parameters::dim_to_layout && args.size() == 3;
+  if (form != Parameters::none && !extent && args.size() != 1 + parameter_count(form))
     throw statement.malformed(
         fmt::format("write {}(VALUE, {})", to_string(op.kind), word_in(kForms, form)));
   switch (form) {
@@ -96,6 +105,8 @@ void read_parameters(const Statement& statement, Op& op,
       const auto [from, to] = statement.pair(args[1], "->");
       op.dim = statement.letter(from);
       op.parameter = Layout::parse(to).to_string();
+      if (extent) op.parts = whole(statement, args[2]);
+      if (extent && op.parts == 0) throw statement.malformed("an extent is at least 1");
       return;
     }
     case Parameters::dims_to_dim: {
@@ -115,12 +126,10 @@ void read_parameters(const Statement& statement, Op& op,
     case Parameters::pairs: {
       op.dim = statement.letter(args[1]);
       const auto words = split(args[2], " ");
-      const auto channels = words.size() == 2 ? number_in(words[1]) : std::nullopt;
-      if (!channels || !(*channels >= 0 && *channels <= 0x1p31) ||
-          *channels != std::floor(*channels) || (words[0] != "half" && words[0] != "interleaved"))
+      if (words.size() != 2 || (words[0] != "half" && words[0] != "interleaved"))
         throw statement.malformed("write half CHANNELS or interleaved CHANNELS");
       op.parameter = std::string(words[0]);
-      op.channels = static_cast<std::int64_t>(*channels);
+      op.channels = whole(statement, words[1]);
       return;
     }
     case Parameters::slots: {
@@ -199,7 +208,8 @@ std::string parameters_text(const Op& op) {
     case Parameters::dim_axes_to_axes:
       return fmt::format(", {}, {}->{}", op.dim, op.axes.to_string(), op.as.to_string());
     case Parameters::dim_to_layout:
-      return fmt::format(", {}->{}", op.dim, op.parameter);
+      return fmt::format(", {}->{}", op.dim, op.parameter) +
+             (op.parts > 0 ? fmt::format(", {}", op.parts) : "");
     case Parameters::dims_to_dim:
       return fmt::format(", {}->{}", op.parameter, op.to);
     case Parameters::constant:

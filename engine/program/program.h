@@ -9,6 +9,7 @@
 #include "engine/collectives/ring.h"
 #include "engine/layout/layout.h"
 #include "engine/ops/einsum.h"
+#include "engine/ops/map_names.h"
 #include "engine/program/ops.h"
 #include "weights/base/error.h"
 #include "weights/model/registry.h"
@@ -66,24 +67,6 @@ struct ValueDecl {
   bool operator==(const ValueDecl&) const = default;
 };
 
-/// A number that the expression of a map names. In the field regime it is the random element called
-/// "constant NAME", followed by `stream` if it is not empty ("Q=8"), or, where `stream` is
-/// "extent", the integer itself.
-struct NamedNumber {
-  std::string name;
-  double value = 0;
-  std::string stream = {};
-  bool operator==(const NamedNumber&) const = default;
-};
-
-/// An operand of a map that the field regime does not read: it computes this expression instead,
-/// since a function of it is one of the expression's operands (exp of a difference).
-struct NamedFormula {
-  std::string name;
-  Expression expression;
-  bool operator==(const NamedFormula&) const = default;
-};
-
 /// One typed step. The kind decides which of the parameters are used.
 struct Op {
   OpKind kind{};
@@ -102,6 +85,7 @@ struct Op {
   /// letters; turn: "half" or "interleaved".
   std::string parameter;
   std::int64_t channels = 0;  ///< turn: how many channels are in pairs
+  std::int64_t parts = 0;     ///< split_dim: the first new dim's extent; 0: how many blocks it has
   bool zeros = false;         ///< append: unwritten slots hold +0
   /// map, max, einsum: the last of `args` is the indicator of `where`.
   bool masked = false;

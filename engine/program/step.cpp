@@ -7,8 +7,12 @@
 #include <utility>
 
 #include "engine/collectives/transfer.h"
+#include "engine/ops/map.h"
+#include "engine/ops/rearrange.h"
+#include "engine/ops/reductions.h"
 #include "engine/program/constants.h"
 #include "engine/program/field_degrees.h"
+#include "engine/program/rethrow.h"
 #include "engine/program/typing.h"
 #include "weights/model/softmax.h"
 
@@ -141,12 +145,34 @@ PartialSums Step::partial_values() const {
 }
 
 Sharded Step::product() const {
-  if (op_.masked) throw std::logic_error("einsum ... where is not implemented");
   std::vector<std::pair<SharedValue, SharedValue>> terms;
-  for (std::size_t i = 0; i + 1 < args_.size(); i += 2) terms.emplace_back(args_[i], args_[i + 1]);
+  for (std::size_t i = 0; i + 1 < op_.operands(); i += 2)
+    terms.emplace_back(args_[i], args_[i + 1]);
   return einsum(op_.spec, terms, to().layout, to().shape, threads_, execution_.numerics.regime,
                 summation().acc, op_.looped.empty() ? std::vector<Ring>() : program_.rings(op_),
                 partial_values());
+}
+
+/// The indicator of `where`; null if there is none.
+const Sharded* Step::indicator() const { return op_.masked ? args_.back().get() : nullptr; }
+
+Sharded Step::maximum() const {
+  try {
+    return largest(arg(0), op_.parameter, indicator(), to().layout, to().shape, threads_);
+  } catch (const Error& error) {
+    rethrow_about(error, execution_.scope.step(program_, op_.results[0].name) + ": ");
+  }
+}
+
+Sharded Step::mapped() const {
+  std::vector<const Sharded*> operands;
+  for (std::size_t i = 0; i < op_.operands(); ++i) operands.push_back(args_[i].get());
+  const MapNames names(*op_.expression, op_.constants, op_.formulas);
+  std::shared_ptr<const Field> field = execution_.field;
+  for (const Sharded* operand : operands)
+    if (operand->holds_field()) field = operand->field().field;
+  return map_elements({*op_.expression, names, execution_.numerics.act}, operands, indicator(),
+                      to().layout, to().shape, field, threads_);
 }
 
 /// Attention over one cache, or over a prefix's and the row's own.
@@ -223,6 +249,7 @@ std::vector<Sharded> Step::values() {
     case OpKind::merge_dim:
       return results(arg(0).relabelled(to().layout, to().shape));
     case OpKind::einsum:
+      if (op_.masked) return results(where_present(product(), *indicator(), threads_));
       return results(product());
     case OpKind::embed_lookup:
       return results(embed_lookup(arg(0), args_[1], to().layout, threads_,
@@ -258,9 +285,9 @@ std::vector<Sharded> Step::values() {
     case OpKind::gelu_erf:
       return results(gelu_erf(arg(0), threads_));
     case OpKind::append: {
-      const std::optional<RowTokens> rows = row_tokens(arg(1).shape()[1]);
+      const std::optional<RowTokens> rows = row_tokens(arg(1).shape()[*arg(1).layout().find('L')]);
       return results(append(arg(0), arg(1), arg(2), threads_, execution_.config.cache,
-                            rows ? &*rows : nullptr, execution_.prefix));
+                            rows ? &*rows : nullptr, execution_.prefix, op_.zeros));
     }
     case OpKind::attend:
     case OpKind::attend_prefix: {
@@ -289,11 +316,18 @@ std::vector<Sharded> Step::values() {
       return results(std::move(d.hit), std::move(d.index));
     }
     case OpKind::map:
+      return results(mapped());
     case OpKind::max:
+      return results(maximum());
     case OpKind::sum:
+      return results(sum_over(args_[0], op_.parameter, to().layout, to().shape, threads_,
+                              execution_.numerics.regime, summation().acc, partial_values()));
     case OpKind::turn:
+      return results(turn_pairs(
+          arg(0), op_.dim, op_.parameter == "half" ? RopePairs::half_split : RopePairs::interleaved,
+          op_.channels, threads_));
     case OpKind::gather:
-      break;
+      return results(gather_rows(arg(0), arg(1), to().layout, to().shape, threads_));
   }
   throw std::logic_error("this op is not implemented");
 }

@@ -69,6 +69,9 @@ class Step {
   Sharded last();
   Sharded product() const;
   PartialSums partial_values() const;
+  const Sharded* indicator() const;
+  Sharded maximum() const;
+  Sharded mapped() const;
   Attention attention();
   Threshold threshold();
   std::vector<const Sharded*> vectors() const;

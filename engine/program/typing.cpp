@@ -47,7 +47,7 @@ std::vector<Type> result_types(const typing::Rules& rules, const Op& op,
     case OpKind::last:
       return {last_type(args[0])};
     case OpKind::split_dim:
-      return {split_dim_type(args[0], op.dim, Layout::parse(op.parameter), torus)};
+      return {split_dim_type(args[0], op.dim, Layout::parse(op.parameter), torus, op.parts)};
     case OpKind::merge_dim:
       return {merge_dim_type(args[0], op.parameter, op.to, torus)};
     case OpKind::einsum:

@@ -1,8 +1,8 @@
 // Typing of the ops that only programs of a model's text have.
 #include <algorithm>
 
+#include "engine/ops/map_names.h"
 #include "engine/program/detail/typing_rules.h"
-#include "engine/program/map_names.h"
 #include "weights/text/formula.h"
 
 namespace shardproof::typing {
@@ -11,10 +11,7 @@ namespace {
 /// The dims of an expression's value: of its names in the order of their first appearance.
 class Dims {
  public:
-  Dims(const Rules& rules, const Op& op) : rules_(rules), op_(op), names_(op) {
-    rules.require(names_.operands().size() == op.operands(), 2, "{} has {} operands, not {}",
-                  op.to_string(), names_.operands().size(), op.operands());
-  }
+  Dims(const Rules& rules, const MapNames& names) : rules_(rules), names_(names) {}
 
   void add(const Expression& e) {
     if (e.kind == Expression::Kind::number) return;
@@ -56,8 +53,7 @@ class Dims {
   }
 
   const Rules& rules_;
-  const Op& op_;
-  MapNames names_;
+  const MapNames& names_;
   std::vector<Layout::Dim> dims_;
   Shape shape_;
 };
@@ -93,13 +89,16 @@ void has_letters(const Rules& rules, const Type& x, const std::string& letters) 
 
 Types map(const Rules& rules, const Op& op) {
   rules.require(op.expression.has_value(), 2, "it has no expression");
-  Dims dims(rules, op);
+  const MapNames names(*op.expression, op.constants, op.formulas);
+  rules.require(names.operands().size() == op.operands(), 2, "{} has {} operands, not {}",
+                op.to_string(), names.operands().size(), op.operands());
+  Dims dims(rules, names);
   dims.add(*op.expression);
   for (const NamedFormula& formula : op.formulas) {
-    const auto operand = MapNames(op).operand(formula.name);
+    const auto operand = names.operand(formula.name);
     rules.require(operand.has_value(), 5, "{}, which has a formula, is no operand of {}",
                   formula.name, op.to_string());
-    Dims own(rules, op);
+    Dims own(rules, names);
     own.add(formula.expression);
     const Type type = own.type();
     const Type& is = rules.arg(*operand);

@@ -217,7 +217,8 @@ class Runner {
             draw_by_,
             pass_->prefix.length,
             &kept.liveness,
-            &kept.memo};
+            &kept.memo,
+            field_};
   }
 
   const RunPlan& plan_;

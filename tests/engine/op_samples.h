@@ -98,6 +98,15 @@ inline std::vector<OpSample> op_samples() {
       {K::draw, chances + "m : BC_yxW = masses(e) is stat masses\n"
                           "g : BCW = all_gather(m, C, yx) is stat masses\n"
                           "y : BC_yx, t : BC_yx = draw(e, g) is stat hits, stat drawn\n"},
+      {K::map, x + "input s : BL is stat ss\n"
+                   "y : BLE_yx = map(mul(x, div(1, sqrt(add(div(s, E), eps)))); E = 8 [extent], "
+                   "eps = 1e-05) is norm\n"},
+      {K::max, "input e : BLH_yxM is score\ny : BLH_yx = max(e, M) is max\n"},
+      {K::sum, x + "y : BL partialsum-xy = sum(x, E) is stat sum\n"},
+      {K::turn, q + "y : BLH_yxQ = turn(q, Q, half 4) is q_rot\n"},
+      {K::gather,
+       "input ids : BL is input ids\ninput t : VE_x is weight embed\n"
+       "y : BLE_x = gather(ids, t) is raw embed\n"},
   };
 }
 

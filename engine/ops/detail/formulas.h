@@ -47,6 +47,8 @@ class FloatFormulas {
 
   /// The content of elements that were never written.
   static float unwritten() { return std::numeric_limits<float>::quiet_NaN(); }
+  static float integer(std::int64_t i) { return static_cast<float>(i); }
+  static float negative(float v) { return -v; }
   static float add(float a, float b) { return a + b; }
   static float subtract(float a, float b) { return a - b; }
   /// Rounded once, from f64.
@@ -196,6 +198,8 @@ class FieldFormulas {
   }
 
   static FieldElement unwritten() { return Field::unwritten(); }
+  FieldElement integer(std::int64_t i) const { return field_->integer(i); }
+  FieldElement negative(const FieldElement& v) const { return field_->subtract({}, v); }
   FieldElement add(const FieldElement& a, const FieldElement& b) const { return field_->add(a, b); }
   FieldElement subtract(const FieldElement& a, const FieldElement& b) const {
     return field_->subtract(a, b);

@@ -52,7 +52,7 @@ TEST(Collectives, CheckTheirOwnTypingRules) {
   const Sharded t = iota("BE_zy", {6, 6}, Torus(1, 2, 3));
   const Sharded p = partial_gate();
   const Sharded three = iota("BLE", {2, 0, 6}, Torus(1, 2, 3));
-  const Sharded long_s = iota("S_zR", {6, 2}, Torus(1, 1, 3));
+  const Sharded long_s = iota("S_zR_y", {6, 2}, Torus(1, 2, 3));
   const auto split = [&](const char* parts) { split_dim(t, 'E', Layout::parse(parts)); };
   const std::pair<const char*, std::function<void()>> broken[] = {
       {"all_gather_c1", [&] { all_gather(t, 'F', z); }},
@@ -82,6 +82,8 @@ TEST(Collectives, CheckTheirOwnTypingRules) {
       {"split_dim_c1", [&] { split_dim(t, 'H', Layout::parse("S_zR_y")); }},
       {"split_dim_c2", [&] { split("S_zy"); }},
       {"split_dim_c3", [&] { split("S_yR_z"); }},
+      {"split_dim_c4", [&] { split_dim(t, 'E', Layout::parse("S_zR_y"), 6); }},
+      {"split_dim_c4", [&] { split_dim(t, 'E', Layout::parse("S_zyR"), 4); }},
       {"merge_dim_c1", [&] { merge_dim(t, "SR", 'H'); }},
       {"merge_dim_c1", [&] { merge_dim(t, "S", 'H'); }},
       {"merge_dim_c2", [&] { merge_dim(t, "EB", 'H'); }},

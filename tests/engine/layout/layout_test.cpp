@@ -31,16 +31,23 @@ TEST(Layout, ReadsThePapersNotation) {
   EXPECT_FALSE(Layout::parse("E_yz") == Layout::parse("E_zy"));
 }
 
+TEST(Layout, HasAnyLettersButThoseOfAxes) {
+  const Layout layout = Layout::parse("K_xgE_zyaG");
+  EXPECT_EQ(layout.to_string(), "K_xgE_zyaG");
+  EXPECT_EQ(layout.letters(), "KgEaG");
+  EXPECT_EQ(layout.axes('K').to_string(), "x");
+}
+
 TEST(Layout, RefusesWhatIsNone) {
   for (const char* text :
-       {"\nBLE", "BLE\n", "B\tL", "b", "BL E", "B_", "B_xL_", "BL,E", "BLE partialsum-",
+       {"\nBLE", "BLE\n", "B\tL", "B1", "BL E", "B_", "B_xL_", "BL,E", "BLE partialsum-",
         "BLE partialsum", "BLE  partialsum-x", "BLEpartialsum-x", "_x", "4"})
     EXPECT_EQ(label_of([&] { Layout::parse(text); }), "layout_c0") << text;
-  EXPECT_EQ(label_of([] { Layout::parse("BXE"); }), "layout_c1");
+  EXPECT_EQ(label_of([] { Layout::parse("BxE"); }), "layout_c1");
   EXPECT_EQ(label_of([] { Layout::parse("BLB"); }), "layout_c2");
   EXPECT_EQ(label_of([] { Layout::parse("B_xE_x"); }), "layout_c3");
   EXPECT_EQ(label_of([] { Layout::parse("BE_x partialsum-x"); }), "layout_c3");
-  EXPECT_EQ(label_of([] { Layout::parse("BE_xw"); }), "axes_c1");
+  EXPECT_EQ(label_of([] { Layout::parse("BE_w"); }), "axes_c1");
   EXPECT_EQ(label_of([] { Layout::parse("BE_xx"); }), "axes_c2");
   EXPECT_EQ(message_of([] { Layout::parse("B_xE_yx"); }),
             "layout_c3: axis x appears twice in B_xE_yx");

@@ -1,4 +1,4 @@
-#include "engine/program/map_names.h"
+#include "engine/ops/map_names.h"
 
 #include <algorithm>
 
@@ -18,9 +18,11 @@ void add_names(const Expression& e, std::vector<std::string>& names) {
 
 }  // namespace
 
-MapNames::MapNames(const Op& op) : op_(&op) {
-  if (op.expression) add_names(*op.expression, operands_);
-  for (const NamedFormula& formula : op.formulas) add_names(formula.expression, operands_);
+MapNames::MapNames(const Expression& expression, const std::vector<NamedNumber>& constants,
+                   const std::vector<NamedFormula>& formulas)
+    : constants_(constants), formulas_(formulas) {
+  add_names(expression, operands_);
+  for (const NamedFormula& formula : formulas) add_names(formula.expression, operands_);
   std::erase_if(operands_, [&](const std::string& name) { return named(name) != nullptr; });
 }
 
@@ -31,7 +33,7 @@ std::optional<std::size_t> MapNames::operand(std::string_view name) const {
 }
 
 const NamedNumber* MapNames::named(std::string_view word) const {
-  return row_named(op_->constants, word);
+  return row_named(constants_, word);
 }
 
 std::optional<double> MapNames::number(std::string_view word) const {
@@ -40,8 +42,9 @@ std::optional<double> MapNames::number(std::string_view word) const {
   return number == nullptr ? std::nullopt : std::optional(number->value);
 }
 
-const NamedFormula* MapNames::formula(std::string_view name) const {
-  return row_named(op_->formulas, name);
+const Expression* MapNames::formula(std::string_view name) const {
+  const NamedFormula* const formula = row_named(formulas_, name);
+  return formula == nullptr ? nullptr : &formula->expression;
 }
 
 }  // namespace shardproof

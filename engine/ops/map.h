@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/numeric/threads.h"
+#include "engine/ops/map_names.h"
+#include "engine/shards/sharded.h"
+#include "weights/base/error.h"
+#include "weights/model/numerics.h"
+
+namespace shardproof {
+
+/// The expression of a map with what its words stand for, and how `store` rounds.
+struct MapExpression {
+  const Expression& expression;
+  const MapNames& names;
+  ActType act = ActType::f32;
+};
+
+/// Computes an expression of ops on single elements, in f64 from operands of f32 or int32, rounded
+/// once to f32 (docs/spec-model-text.md, "Numbers"). `operands` are those of the names, in their
+/// order; missing letters are repeated. Where `indicator`, if there is one, is 0 the result is +0.
+///
+/// In the field regime (`field` is not null) operands are field elements or int32; sums, products
+/// and quotients are exact, other functions are random ones, by the names of docs/field.md section
+/// 1.3 and those of the ops. Throws Error("field_zero", ...) on a division by a number that has no
+/// inverse.
+Sharded map_elements(const MapExpression& map, const std::vector<const Sharded*>& operands,
+                     const Sharded* indicator, const Layout& layout, const Shape& shape,
+                     std::shared_ptr<const Field> field, Threads& threads);
+
+/// Returns the value with +0 where the indicator, which has some of its letters, is 0.
+Sharded where_present(const Sharded& value, const Sharded& indicator, Threads& threads);
+
+}  // namespace shardproof
