@@ -230,7 +230,10 @@ std::vector<Sharded> Step::run() {
     memo_->begin(args_, inferred());
   operands_of_sort(op_, args_, threads_);
   std::vector<Sharded> made = values();
-  count_field(op_, args_, made, execution_.scope.layer, execution_.config.V);
+  count_field(op_, args_, made,
+              {execution_.scope.layer, execution_.config.V,
+               fmt::format("{}{}.{}", program_.name, execution_.scope.layer, op_.results[0].name),
+               execution_.numerics.act});
   return made;
 }
 

@@ -158,6 +158,16 @@ void Field::inverted(int layer, std::int64_t times) const {
   counts_.inverted[layer] += times;
 }
 
+int Field::divided(std::string_view division, const FieldDegree& divisor,
+                   std::int64_t times) const {
+  constexpr int kBeyondLayers = 1 << 20;
+  const std::lock_guard lock(mutex_);
+  const int next = kBeyondLayers + static_cast<int>(divisions_.size());
+  const int number = divisions_.emplace(division, next).first->second;
+  counts_.divided[{number, divisor}] += times;
+  return number;
+}
+
 FieldCounts Field::counts() const {
   const std::lock_guard lock(mutex_);
   FieldCounts counts = counts_;

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "weights/base/error.h"
 #include "weights/model/field_setting.h"
@@ -27,14 +29,16 @@ struct FieldElement {
 std::string to_string(const FieldElement& element);
 
 /// The degree of an element as a rational function: its numerator has at most the degree a + Σ_l
-/// e[l]·D_l over the denominator Π_l Δ_l^e[l], where Δ_l, of degree D_l, is the product of the
-/// softmax denominators of layer l (docs/field.md section 2).
+/// (e[l] + more[l])·D_l over the denominator Π_l Δ_l^e[l], where Δ_l, of degree D_l, is the product
+/// of the softmax denominators of layer l, or of the numerators of a map's divisors (docs/field.md
+/// section 2).
 struct FieldDegree {
   std::int64_t a = 1;
-  std::map<int, std::int64_t> e;
+  std::map<int, std::int64_t> e = {};
+  std::map<int, std::int64_t> more = {};
   bool operator==(const FieldDegree&) const = default;
   bool operator<(const FieldDegree& other) const {
-    return std::tie(a, e) < std::tie(other.a, other.e);
+    return std::tie(a, e, more) < std::tie(other.a, other.e, other.more);
   }
 };
 
@@ -43,6 +47,8 @@ struct FieldCounts {
   std::map<std::string, std::int64_t> applied;  ///< applications of each function
   std::map<int, std::int64_t> inverted;         ///< inverted softmax denominators, by layer
   std::set<FieldDegree> degrees;  ///< degrees of all values and arguments of functions
+  /// Divisors of maps by their degree: of the division that Field::divided() has numbered.
+  std::map<std::pair<int, FieldDegree>, std::int64_t> divided = {};
 };
 
 /// A random function, or a stream of inputs, of the field regime, with a count of its applications.
@@ -99,6 +105,9 @@ class Field {
   /// Record a degree that was met, and inverses of softmax denominators.
   void met(const FieldDegree& degree) const;
   void inverted(int layer, std::int64_t times) const;
+  /// Records divisors of one division of a program, named as in "layer3.attn": returns its number,
+  /// which is above those of all layers and of the divisions met before.
+  int divided(std::string_view division, const FieldDegree& divisor, std::int64_t times) const;
   FieldCounts counts() const;
 
  private:
@@ -108,6 +117,7 @@ class Field {
   std::uint64_t p_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, std::unique_ptr<FieldFunction>, std::less<>> functions_;
+  mutable std::map<std::string, int, std::less<>> divisions_;
   mutable FieldCounts counts_;  // without the applications, which the functions count
 };
 

@@ -67,6 +67,7 @@ scalar::Setting setting_of(const RunPlan& plan, const PassPlan& pass, const Op& 
           .torus = plan.programs(pass.phase).torus,
           .schedule = numerics.schedule,
           .rows = pass.rows,
+          .act_bf16 = numerics.act == ActType::bf16,
           .prefix = pass.prefix.length,
           .acc_bf16 = numerics.acc == FloatType::bf16 && multiplies_weights(role),
           .wire_bf16 = numerics.wire == FloatType::bf16 &&

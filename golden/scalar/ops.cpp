@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "engine/program/constants.h"
+#include "golden/scalar/detail/letters.h"
 #include "golden/scalar/detail/sampling.h"
 #include "golden/scalar/order.h"
+#include "golden/scalar/text_ops.h"
 #include "oracle/numeric/detail/constants.h"
 #include "oracle/numeric/detail/functions.h"
 #include "weights/base/detail/index.h"
@@ -53,14 +55,14 @@ struct Results {
 
 /// Returns the element of s, which has some of t's dims, that belongs to element i of t.
 float spread(const Value& t, const Value& s, std::size_t i) {
-  std::int64_t place[26] = {};
+  ByLetter element;
   auto rest = static_cast<std::int64_t>(i);
   for (std::size_t d = t.layout.rank(); d-- > 0; rest /= t.shape[d])
-    place[t.layout.dims()[d].letter - 'A'] = rest % t.shape[d];
-  std::int64_t element = 0;
+    element[t.layout.dims()[d].letter] = rest % t.shape[d];
+  std::int64_t place = 0;
   for (std::size_t d = 0; d < s.layout.rank(); ++d)
-    element = element * s.shape[d] + place[s.layout.dims()[d].letter - 'A'];
-  return s.whole()[at(element)];
+    place = place * s.shape[d] + element[s.layout.dims()[d].letter];
+  return s.whole()[at(place)];
 }
 
 /// Returns the same numbers after a move; marked with the ring of a loop, if the op has one.
@@ -100,7 +102,7 @@ Value reshaped(const Op& op, const Value& t, const Torus& torus) {
   const Layout& to = op.results[0].layout;
   if (op.kind == OpKind::split_dim) {
     const std::size_t d = t.layout.find(op.dim).value();
-    const std::int64_t outer = torus.size(to.dims()[d].axes);
+    const std::int64_t outer = op.parts > 0 ? op.parts : torus.size(to.dims()[d].axes);
     out.shape[d] /= outer;
     out.shape.insert(out.shape.begin() + static_cast<std::ptrdiff_t>(d), outer);
   } else {
@@ -182,32 +184,6 @@ const PassRows* group_of(std::int64_t b, const std::vector<PassRows>& rows) {
     b -= group.rows;
   }
   return nullptr;
-}
-
-Value append(const Value& cache, const Value& t, const Value& pos, CacheType kept,
-             const std::vector<PassRows>& rows, std::int64_t prefix) {
-  const std::int64_t B = cache.shape[0];
-  const std::int64_t M = cache.shape[1];
-  const std::int64_t L = t.shape[1];
-  const std::int64_t row = cache.shape[2] * cache.shape[3];
-  Value out{{}, {B, M + L, cache.shape[2], cache.shape[3]}, {}, {}};
-  std::vector<float>& to =
-      out.parts.emplace_back(at(B * (M + L) * row), std::numeric_limits<float>::quiet_NaN());
-  for (std::int64_t b = 0; b < B; ++b) {
-    for (std::int64_t i = 0; i < M * row; ++i)
-      to[at(b * (M + L) * row + i)] = cache.whole()[at(b * M * row + i)];
-    const PassRows* const group = group_of(b, rows);
-    for (std::int64_t l = 0; l < (group == nullptr ? L : group->tokens); ++l) {
-      const std::int64_t slot = pos.ints[at(b * L + l)] - prefix;
-      if (slot < 0 || slot >= M + L)
-        throw Error("append_range", fmt::format("slot {} is outside the cache", slot));
-      for (std::int64_t i = 0; i < row; ++i)
-        to[at((b * (M + L) + slot) * row + i)] =
-            kept == CacheType::bf16 ? oracle::bf16(t.whole()[at((b * L + l) * row + i)])
-                                    : t.whole()[at((b * L + l) * row + i)];
-    }
-  }
-  return out;
 }
 
 /// Keys or values by position, as a row's queries read them: those of the row's prefix, if it has
@@ -317,6 +293,7 @@ Results results_of(const Op& op, const std::vector<const Value*>& args, const Se
     case OpKind::merge_dim:
       return {reshaped(op, t, setting.torus)};
     case OpKind::einsum:
+      if (op.masked) return {where_present(op, contraction(op, args, setting), *args.back())};
       return {contraction(op, args, setting)};
     case OpKind::embed_lookup:
       return {lookup(op, t, *args[1], setting.torus)};
@@ -361,7 +338,7 @@ Results results_of(const Op& op, const std::vector<const Value*>& args, const Se
     case OpKind::gelu_erf:
       return each([&](std::size_t i) { return oracle::gelu_erf(x(0, i)); });
     case OpKind::append:
-      return {append(t, *args[1], *args[2], setting.config.cache, setting.rows, setting.prefix)};
+      return {appended(op, args, setting)};
     case OpKind::attend:
       return attend(t, {args[1]}, {args[2]}, *args[3], args.size() > 4 ? args[4] : nullptr,
                     setting.rows, oracle::Constants(setting.config), by);
@@ -378,11 +355,15 @@ Results results_of(const Op& op, const std::vector<const Value*>& args, const Se
     case OpKind::draw:
       return sampling(op, args, setting);
     case OpKind::map:
+      return {mapped(op, args, setting)};
     case OpKind::max:
+      return {largest(op, args)};
     case OpKind::sum:
+      return {sum_over(op, t, setting)};
     case OpKind::turn:
+      return {turned(op, t)};
     case OpKind::gather:
-      break;
+      return {gathered(op, t, *args[1])};
   }
   throw Error("scalar_c1",
               fmt::format("the scalar model does not know the op {}", to_string(op.kind)));

@@ -21,6 +21,7 @@ struct Setting {
   /// The rows of the pass: `last` takes their last tokens, `append` and `attend` skip their
   /// padding. If empty, every row has L tokens.
   std::vector<PassRows> rows = {};
+  bool act_bf16 = false;       ///< store, in an expression, rounds to bf16
   std::int64_t prefix = 0;     ///< positions before the first slot of the rows' own caches
   bool acc_bf16 = false;       ///< this op's sums round to bf16 after every fma and addition
   bool wire_bf16 = false;      ///< this op's partial sums round to bf16 where they are sent

@@ -12,23 +12,47 @@ namespace {
 /// A seed has 64 bits, and no more than 60 of them are relied on.
 constexpr double kLeast = -60.0;
 
-/// The maximum of a, and for each layer the maximum of e, over all degrees.
-class Greatest {
+/// The degrees of the products of denominators, by the number of what divides.
+class Denominators {
  public:
-  void see(std::int64_t a) { a_ = std::max(a_, a); }
-  void see(int layer, std::int64_t e) { e_[layer] = std::max(e_[layer], e); }
+  explicit Denominators(const FieldCounts& counts) {
+    for (const auto& [layer, times] : counts.inverted) degrees_[layer] += 2 * times;
+    // In ascending order: a divisor is made of what was divided before.
+    for (const auto& [divisor, times] : counts.divided)
+      degrees_[divisor.first] +=
+          times * (divisor.second.a + sum(divisor.second.e) + sum(divisor.second.more));
+  }
 
-  /// Returns the degree of the numerators with the given numbers of denominators by layer.
-  std::int64_t degree(const std::map<int, std::int64_t>& inverted) const {
-    std::int64_t d = a_;
-    for (const auto& [layer, e] : e_)
-      if (const auto at = inverted.find(layer); at != inverted.end()) d += e * 2 * at->second;
+  /// Returns the degree of as many of the products.
+  std::int64_t sum(const std::map<int, std::int64_t>& of) const {
+    std::int64_t d = 0;
+    for (const auto& [number, e] : of)
+      if (const auto at = degrees_.find(number); at != degrees_.end()) d += e * at->second;
     return d;
   }
 
  private:
+  std::map<int, std::int64_t> degrees_;
+};
+
+/// The maximum of a, and for each number those of e and of more, over all degrees.
+class Greatest {
+ public:
+  void see(const FieldDegree& degree) {
+    a_ = std::max(a_, degree.a);
+    see(degree.e, e_);
+    see(degree.more, more_);
+  }
+  /// Returns the degree of the numerators over these denominators.
+  std::int64_t degree(const Denominators& of) const { return a_ + of.sum(e_) + of.sum(more_); }
+
+ private:
+  static void see(const std::map<int, std::int64_t>& of, std::map<int, std::int64_t>& most) {
+    for (const auto& [number, e] : of) most[number] = std::max(most[number], e);
+  }
+
   std::int64_t a_ = 1;
-  std::map<int, std::int64_t> e_;
+  std::map<int, std::int64_t> e_, more_;
 };
 
 }  // namespace
@@ -47,6 +71,7 @@ std::string FieldEquality::to_string() const {
 void add_counts(FieldCounts& counts, const FieldCounts& more) {
   for (const auto& [name, times] : more.applied) counts.applied[name] += times;
   for (const auto& [layer, times] : more.inverted) counts.inverted[layer] += times;
+  for (const auto& [divisor, times] : more.divided) counts.divided[divisor] += times;
   counts.degrees.insert(more.degrees.begin(), more.degrees.end());
 }
 
@@ -65,11 +90,8 @@ FieldEquality field_equality(const FieldSetting& setting, const FieldCounts& cou
   FieldEquality result;
   result.seed = setting.seed;
   Greatest greatest;
-  for (const FieldDegree& degree : counts.degrees) {
-    greatest.see(degree.a);
-    for (const auto& [layer, e] : degree.e) greatest.see(layer, e);
-  }
-  result.degree = greatest.degree(counts.inverted);
+  for (const FieldDegree& degree : counts.degrees) greatest.see(degree);
+  result.degree = greatest.degree(Denominators(counts));
   double pairs = 1.0;
   for (const auto& [name, times] : counts.applied) {
     result.applications += times;

@@ -1,0 +1,199 @@
+#include "golden/scalar/text_ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "golden/scalar/detail/letters.h"
+#include "golden/scalar/order.h"
+#include "oracle/graph/detail/exact.h"
+#include "oracle/numeric/detail/functions.h"
+#include "weights/base/detail/index.h"
+#include "weights/base/error.h"
+
+namespace shardproof::scalar {
+namespace {
+
+/// An expression of a map at one element.
+class AtElement {
+ public:
+  AtElement(const Op& op, const std::vector<const Value*>& args, bool act_bf16)
+      : op_(op), args_(args), exact_(act_bf16 ? ActType::bf16 : ActType::f32, sizes_) {
+    for (const Value* const arg : args) letters_.push_back(arg->layout.letters());
+  }
+
+  double value(const Expression& e, const ByLetter& element) const {
+    if (e.kind != Expression::Kind::call) return word(e.text, element);
+    const double x = value(e.args[0], element);
+    if (e.args.size() == 2) return oracle::graph::Exact::pair(e.op, x, value(e.args[1], element));
+    if (e.parameters.size() == 2)
+      return oracle::graph::Exact::ranged(e.op, x, word(e.parameters[0], element),
+                                          word(e.parameters[1], element));
+    return exact_.function(e.op, x);
+  }
+
+ private:
+  double word(const std::string& text, const ByLetter& element) const {
+    if (const auto literal = number_in(text)) return *literal;
+    for (const NamedNumber& number : op_.constants)
+      if (number.name == text) return number.value;
+    const auto arg = std::find(op_.args.begin(), op_.args.end(), text) - op_.args.begin();
+    const Value& operand = *args_.at(at(arg));
+    const std::size_t place = element.in(letters_[at(arg)], operand.shape);
+    return operand.integer() ? operand.ints[place] : wide(operand.whole()[place]);
+  }
+
+  const Op& op_;
+  const std::vector<const Value*>& args_;
+  std::vector<std::string> letters_;
+  TextSizes sizes_;
+  oracle::graph::Exact exact_;
+};
+
+/// A value with the declared letters of an op's result.
+struct Made {
+  std::string letters;
+  Value value;
+
+  explicit Made(const Op& op) : letters(op.results[0].layout.letters()) {
+    value.parts.emplace_back();
+  }
+  void put(float v) { value.parts[0].push_back(v); }
+};
+
+/// The extents of these letters, each from the first operand that has it.
+Shape extents(const std::string& letters, const std::vector<const Value*>& args) {
+  Shape shape;
+  for (const char letter : letters)
+    for (const Value* const arg : args)
+      if (const auto d = arg->layout.find(letter)) {
+        shape.push_back(arg->shape[*d]);
+        break;
+      }
+  return shape;
+}
+
+/// The group of a row of the batch; null if no rows are given.
+const PassRows* rows_with(std::int64_t b, const std::vector<PassRows>& rows) {
+  for (const PassRows& group : rows) {
+    if (b < group.rows) return &group;
+    b -= group.rows;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Value mapped(const Op& op, const std::vector<const Value*>& args, const Setting& setting) {
+  Made made(op);
+  made.value.shape = extents(made.letters, args);
+  const AtElement expression(op, args, setting.act_bf16);
+  each_element(made.letters, made.value.shape, {}, [&](const ByLetter& element) {
+    made.put(static_cast<float>(expression.value(*op.expression, element)));
+  });
+  return op.masked ? where_present(op, std::move(made.value), *args.back()) : std::move(made.value);
+}
+
+Value where_present(const Op& op, Value value, const Value& indicator) {
+  std::size_t i = 0;
+  each_element(op.results[0].layout.letters(), value.shape, {}, [&](const ByLetter& element) {
+    float& v = value.parts[0][i++];
+    if (indicator.whole()[element.in(indicator)] == 0) v = 0.0F;
+  });
+  return value;
+}
+
+Value largest(const Op& op, const std::vector<const Value*>& args) {
+  const Value& x = *args[0];
+  Made made(op);
+  made.value.shape = extents(made.letters, args);
+  const Shape over = extents(op.parameter, args);
+  each_element(made.letters, made.value.shape, {}, [&](const ByLetter& of_result) {
+    std::optional<float> most;
+    each_element(op.parameter, over, of_result, [&](const ByLetter& element) {
+      if (op.masked && args[1]->whole()[element.in(*args[1])] == 0) return;
+      const float v = x.whole()[element.in(x)];
+      if (!most || v > *most) most = v;
+    });
+    if (!most) throw Error("max_empty", op.to_string() + " has a maximum of nothing");
+    made.put(*most);
+  });
+  return std::move(made.value);
+}
+
+Value sum_over(const Op& op, const Value& x, const Setting& setting) {
+  Op product;
+  product.kind = OpKind::einsum;
+  product.results = op.results;
+  product.args = {op.args[0], "ones"};
+  product.spec.terms = {{x.layout.letters(), op.parameter, op.results[0].layout.letters()}};
+  Value ones;
+  std::vector<Layout::Dim> dims;
+  for (const char letter : op.parameter) dims.push_back({letter, x.layout.axes(letter)});
+  ones.layout = Layout(std::move(dims), Axes());
+  ones.shape = extents(op.parameter, {&x});
+  ones.parts.emplace_back(at(element_count(ones.shape)), 1.0F);
+  return contraction(product, {&x, &ones}, setting);
+}
+
+Value turned(const Op& op, const Value& x) {
+  Made made(op);
+  made.value.shape = x.shape;
+  const bool half = op.parameter == "half";
+  each_element(made.letters, x.shape, {}, [&](ByLetter element) {
+    const std::int64_t c = element[op.dim], pairs = op.channels / 2;
+    if (c >= op.channels) return made.put(0.0F);
+    const bool second = half ? c >= pairs : c % 2 == 1;
+    element[op.dim] = c + (second ? -1 : 1) * (half ? pairs : 1);
+    const float partner = x.whole()[element.in(x)];
+    made.put(second ? partner : -partner);
+  });
+  return std::move(made.value);
+}
+
+Value gathered(const Op& op, const Value& index, const Value& table) {
+  Made made(op);
+  made.value.shape = extents(made.letters, {&index, &table});
+  const char rows = table.layout.dims()[0].letter;
+  each_element(made.letters, made.value.shape, {}, [&](ByLetter element) {
+    const std::int64_t row = index.ints[element.in(index)];
+    if (row < 0 || row >= table.shape[0])
+      throw Error("gather_range", fmt::format("index {} is outside the table", row));
+    element[rows] = row;
+    made.put(table.whole()[element.in(table)] + 0.0F);
+  });
+  return std::move(made.value);
+}
+
+Value appended(const Op& op, const std::vector<const Value*>& args, const Setting& setting) {
+  const Value &cache = *args[0], &t = *args[1], &pos = *args[2];
+  const std::string slots = cache.layout.letters();
+  const std::int64_t M = cache.shape[*cache.layout.find('M')];
+  const std::int64_t grown = M + t.shape[*t.layout.find('L')];
+  Made made(op);
+  made.value.shape = cache.shape;
+  made.value.shape[*cache.layout.find('M')] = grown;
+  std::vector<float>& to = made.value.parts[0];
+  to.assign(at(element_count(made.value.shape)),
+            op.zeros ? 0.0F : std::numeric_limits<float>::quiet_NaN());
+  each_element(slots, cache.shape, {}, [&](const ByLetter& element) {
+    to[element.in(slots, made.value.shape)] = cache.whole()[element.in(slots, cache.shape)];
+  });
+  const std::string letters = t.layout.letters();
+  each_element(letters, t.shape, {}, [&](ByLetter element) {
+    const PassRows* const group = rows_with(element['B'], setting.rows);
+    if (group != nullptr && element['L'] >= group->tokens) return;
+    const std::int64_t slot = pos.ints[element.in("BL", pos.shape)] - setting.prefix;
+    if (slot < 0 || slot >= grown)
+      throw Error("append_range", fmt::format("slot {} is outside the cache", slot));
+    element['M'] = slot;
+    const float v = t.whole()[element.in(letters, t.shape)];
+    to[element.in(slots, made.value.shape)] =
+        setting.config.cache == CacheType::bf16 ? oracle::bf16(v) : v;
+  });
+  return std::move(made.value);
+}
+
+}  // namespace shardproof::scalar

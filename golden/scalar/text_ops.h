@@ -1,0 +1,26 @@
+#pragma once
+
+#include <vector>
+
+#include "golden/scalar/ops.h"
+#include "weights/base/error.h"
+
+namespace shardproof::scalar {
+
+// The steps of model texts on whole tensors, element by element (docs/spec-model-text.md).
+
+/// map: the expression, in f64, rounded once; +0 where the indicator is 0.
+Value mapped(const Op& op, const std::vector<const Value*>& args, const Setting& setting);
+/// max. Throws Error("max_empty", ...).
+Value largest(const Op& op, const std::vector<const Value*>& args);
+/// sum: a contraction with ones.
+Value sum_over(const Op& op, const Value& x, const Setting& setting);
+Value turned(const Op& op, const Value& x);
+/// gather. Throws Error("gather_range", ...).
+Value gathered(const Op& op, const Value& index, const Value& table);
+/// append. Throws Error("append_range", ...).
+Value appended(const Op& op, const std::vector<const Value*>& args, const Setting& setting);
+/// The value with +0 where the indicator, the last operand, is 0.
+Value where_present(const Op& op, Value value, const Value& indicator);
+
+}  // namespace shardproof::scalar
