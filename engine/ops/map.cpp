@@ -102,7 +102,15 @@ Sharded evaluated(const Math& math, const Formulas& f, const MapExpression& map,
                    [&](std::int64_t chip, typename Math::Result* out) {
                      const auto value =
                          Evaluation<Math>(math, map.names, operands, chip).value(map.expression);
-                     for (const auto& number : value.data) *out++ = Math::result(number);
+                     const std::string letters = layout.letters();
+                     if (letters == value.letters) {
+                       for (const auto& number : value.data) *out++ = Math::result(number);
+                       return;
+                     }
+                     for (const std::int64_t place :
+                          places_in(letters, extents_of(letters, value.letters, value.shape),
+                                    value.letters, value.shape))
+                       *out++ = Math::result(value.data[static_cast<std::size_t>(place)]);
                    });
 }
 

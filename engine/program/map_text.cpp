@@ -47,6 +47,12 @@ void read_map(const Statement& statement, Op& op, std::string_view inside) {
     indicator = statement.name(trim(computed.substr(at + kWhere.size())));
     computed = trim(computed.substr(0, at));
   }
+  constexpr std::string_view kAs = " as ";
+  if (const auto at = computed.rfind(kAs); at != std::string_view::npos) {
+    for (const char c : trim(computed.substr(at + kAs.size())))
+      op.parameter += statement.letter(std::string_view(&c, 1));
+    computed = trim(computed.substr(0, at));
+  }
   op.expression = parse_expression(computed);
   if (parts.size() == 2)
     for (const std::string_view named : split_arguments(parts[1], ','))
@@ -60,6 +66,7 @@ void read_map(const Statement& statement, Op& op, std::string_view inside) {
 
 std::string map_text(const Op& op) {
   std::string text = print(*op.expression);
+  if (!op.parameter.empty()) text += " as " + op.parameter;
   if (op.masked) text += " where " + op.args.back();
   std::string_view between = "; ";
   for (const NamedNumber& number : op.constants) {

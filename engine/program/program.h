@@ -82,7 +82,8 @@ struct Op {
   /// is the result of an all_gather with a loop.
   std::vector<std::size_t> looped = {};
   /// scale_by, divide_by: a constant's name; split_dim: "S_zR_yx"; merge_dim: "SR"; max, sum: the
-  /// letters; turn: "half" or "interleaved".
+  /// letters; turn: "half" or "interleaved"; map: the letters in their order, empty for that of the
+  /// expression.
   std::string parameter;
   std::int64_t channels = 0;  ///< turn: how many channels are in pairs
   std::int64_t parts = 0;     ///< split_dim: the first new dim's extent; 0: how many blocks it has

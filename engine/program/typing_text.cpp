@@ -76,6 +76,21 @@ Type without(const Type& t, std::string_view letters, bool partial) {
   return rest;
 }
 
+/// The type with its letters in another order.
+Type in_order(const Rules& rules, const Type& t, const std::string& letters) {
+  const std::string own = t.layout.letters();
+  rules.require(std::is_permutation(letters.begin(), letters.end(), own.begin(), own.end()), 7,
+                "{} is no order of the dims of {}", letters, t.layout);
+  std::vector<Layout::Dim> dims;
+  Shape shape;
+  for (const char letter : letters) {
+    const std::size_t at = *t.layout.find(letter);
+    dims.push_back(t.layout.dims()[at]);
+    shape.push_back(t.shape[at]);
+  }
+  return {Layout(std::move(dims), t.layout.partial()), std::move(shape), t.integer};
+}
+
 /// Requires that the operand has the letters, each of which is given once.
 void has_letters(const Rules& rules, const Type& x, const std::string& letters) {
   for (std::size_t i = 0; i < letters.size(); ++i) {
@@ -108,6 +123,7 @@ Types map(const Rules& rules, const Op& op) {
   for (std::size_t i = 0; i < op.operands(); ++i)
     for (std::size_t j = 0; j < i; ++j) rules.aligned(3, j, i);
   Type type = dims.type();
+  if (!op.parameter.empty()) type = in_order(rules, type, op.parameter);
   rules.indicator(6, type);
   return {std::move(type)};
 }

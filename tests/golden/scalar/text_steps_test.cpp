@@ -1,0 +1,103 @@
+// The steps of model texts: on chips they have the bits that one chip alone has, and those of the
+// scalar model, whatever the torus and the layouts.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/golden/scalar/drawn_step.h"
+#include "tests/golden/scalar/text_step_forms.h"
+#include "tests/weights/expect_error.h"
+
+namespace shardproof {
+namespace {
+
+/// Whether two floats have the same bits; slots that were never written are NaN in both.
+bool same(float a, float b) {
+  return std::memcmp(&a, &b, sizeof a) == 0 || (std::isnan(a) && std::isnan(b));
+}
+
+/// The elements of the whole tensor that differ from what some chip holds.
+std::size_t differences(const Sharded& value, const std::vector<float>& whole) {
+  std::size_t wrong = 0;
+  each_held(value, [&](std::size_t place, std::size_t chip, std::size_t i) {
+    wrong += same(value.f32()[chip][i], whole.at(place)) ? 0U : 1U;
+  });
+  return wrong;
+}
+
+std::vector<float> whole_of(const Sharded& value) {
+  std::vector<float> whole(static_cast<std::size_t>(element_count(value.shape())));
+  each_held(value, [&](std::size_t place, std::size_t chip, std::size_t i) {
+    whole[place] = value.f32()[chip][i];
+  });
+  return whole;
+}
+
+/// The step's result in the scalar model, on the whole tensors.
+std::vector<float> scalar_result(const RunStep& run, const DrawnStep& step,
+                                 const Numerics& numerics) {
+  std::map<std::string, scalar::Value> values;
+  const Op& op = run.program.ops[0];
+  for (std::size_t i = 0; i < step.operands.size(); ++i) {
+    const WholeOperand& operand = step.operands[i];
+    scalar::Value value{.layout = run.inputs.at(op.args[i])->layout(),
+                        .shape = operand.shape,
+                        .parts = {},
+                        .ints = operand.integers};
+    if (!operand.integer) value.parts = {operand.numbers};
+    values[op.args[i]] = std::move(value);
+  }
+  const scalar::Setting setting{
+      .config = any_config(), .torus = step.torus, .act_bf16 = numerics.act == ActType::bf16};
+  for (const Op& one : run.program.ops) {
+    std::vector<const scalar::Value*> args;
+    for (const std::string& arg : one.args) args.push_back(&values.at(arg));
+    values[one.results[0].name] = scalar::apply(one, args, setting).at(0);
+    values[one.results[0].name].layout = one.results[0].layout;
+  }
+  return values.at(run.program.outputs[0]).whole();
+}
+
+Numerics drawn_numerics(Regime regime) {
+  Numerics numerics;
+  numerics.regime = regime;
+  numerics.act = draw_int(0, 1) == 1 ? ActType::bf16 : ActType::f32;
+  return numerics;
+}
+
+RC_GTEST_PROP(TextSteps, OnChipsHaveTheBitsOfOneChip, ()) {
+  const StepForm form = *rc::gen::elementOf(step_forms());
+  const DrawnStep step = draw_step(form);
+  const RunStep here(form, step, step.torus, true, put_floats);
+  const RunStep alone(form, step, Torus(), false, put_floats);
+  RC_LOG() << form.call << " on " << step.torus << ", " << print_program(here.program);
+  const Numerics exact = drawn_numerics(Regime::exact);
+  RC_ASSERT(differences(here.result(exact), whole_of(alone.result(exact))) == 0U);
+  // An order of f32 sums is a layout's, unless nothing is summed over chips.
+  if (here.program.ops.size() > 1) return;
+  const Numerics f32 = drawn_numerics(Regime::f32);
+  RC_ASSERT(differences(here.result(f32), whole_of(alone.result(f32))) == 0U);
+}
+
+RC_GTEST_PROP(TextSteps, OnChipsHaveTheBitsOfTheScalarModel, ()) {
+  const StepForm form = *rc::gen::elementOf(step_forms());
+  const DrawnStep step = draw_step(form);
+  const RunStep here(form, step, step.torus, true, put_floats);
+  RC_LOG() << form.call << " on " << step.torus << ", " << print_program(here.program);
+  const Numerics f32 = drawn_numerics(Regime::f32);
+  RC_ASSERT(differences(here.result(f32), scalar_result(here, step, f32)) == 0U);
+}
+
+TEST(TextSteps, AllOfThemRunOnOneChip) {
+  for (const StepForm& form : step_forms()) {
+    SCOPED_TRACE(form.call);
+    const Program program = parse_program("layer", "y : B = " + form.call + " is in");
+    EXPECT_EQ(program.ops[0].to_string(), form.call);
+    EXPECT_EQ(program.ops[0].args.size(), form.operands.size());
+  }
+}
+
+}  // namespace
+}  // namespace shardproof
