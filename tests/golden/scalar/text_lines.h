@@ -30,7 +30,7 @@ inline const std::vector<LineAndStep>& layer_lines() {
       {"k : BLKQ = store(raw_k)", "map(store(raw_k))"},
       {"far_q : LHQB = einsum(EHQ,BLE->LHQB; wq, norm)", "einsum(EHQ,BLE->LHQB; wq, norm)"},
       {"qt : BLHQ = turn(q, Q, half 4)", "turn(q, Q, half 4)"},
-      {"qi : BLHQ = turn(q, Q, interleaved 2)", "turn(q, Q, interleaved 2)"},
+      {"qi : BLHQ = turn(q, Q, interleaved 4)", "turn(q, Q, interleaved 4)"},
       {"rot : BLHQ = store(add(mul(q, cos), mul(qt, cos)))",
        "map(store(add(mul(q, cos), mul(qt, cos))))"},
       {"kc : BMKQ = append(k, pos)", "append(kc_old, k, pos zeros)"},
