@@ -3,6 +3,8 @@
 #include <Random123/philox.h>
 #include <fmt/format.h>
 
+#include <stdexcept>
+
 namespace shardproof {
 namespace {
 
@@ -164,6 +166,9 @@ int Field::divided(std::string_view division, const FieldDegree& divisor,
   const std::lock_guard lock(mutex_);
   const int next = kBeyondLayers + static_cast<int>(divisions_.size());
   const int number = divisions_.emplace(division, next).first->second;
+  for (const auto* of : {&divisor.e, &divisor.more})
+    if (!of->empty() && of->rbegin()->first >= number)
+      throw std::logic_error("a divisor depends on its own division, or on a later one");
   counts_.divided[{number, divisor}] += times;
   return number;
 }

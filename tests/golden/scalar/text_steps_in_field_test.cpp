@@ -46,5 +46,74 @@ RC_GTEST_PROP(TextStepsInTheField, OnChipsHaveTheElementsOfOneChip, ()) {
   RC_ASSERT(wrong == 0U);
 }
 
+/// The degree of a map's result on operands of degree 1 with dims BE, 2x3, on two chips of x.
+struct Degree {
+  FieldDegree degree;
+  FieldCounts counts;
+};
+
+Degree degree_of(const std::string& call, const std::string& second = "") {
+  const auto field = field_of(3);
+  const Torus torus(2, 1, 1);
+  Program program = parse_program("layer", "y : B_xE = " + call + " is in");
+  if (!second.empty()) {
+    program.ops.push_back(parse_program("layer", "z : B_xE = " + second + " is in").ops[0]);
+    program.outputs = {"z"};
+  } else {
+    program.outputs = {"y"};
+  }
+  std::map<std::string, SharedValue> inputs;
+  for (const char* name : {"a", "b", "c"}) {
+    Array<FieldElement> t({2, 3});
+    const FieldFunction stream(name);
+    for (std::size_t i = 0; i < t.data.size(); ++i) t.data[i] = field->input(stream, i);
+    inputs[name] = shared(shard(t, Layout::parse("B_xE"), torus, field));
+  }
+  Threads threads(1);
+  Execution execution = any_execution(threads);
+  execution.numerics.regime = Regime::field;
+  const auto outputs = execute(program, inputs, execution);
+  return {outputs.at(program.outputs[0])->field().degree, field->counts()};
+}
+
+TEST(DegreesOfMaps, FollowTheExpression) {
+  const auto a_of = [](const std::string& call) { return degree_of(call).degree.a; };
+  EXPECT_EQ(a_of("map(a)"), 1);
+  EXPECT_EQ(a_of("map(mul(mul(a, b), add(a, c)))"), 3);
+  EXPECT_EQ(a_of("map(mul(a, 0.5))"), 2);
+  EXPECT_EQ(a_of("map(mul(a, E); E = 4 [extent])"), 1);
+  EXPECT_EQ(a_of("map(div(a, E); E = 4 [extent])"), 1);
+  EXPECT_EQ(a_of("map(exp(mul(a, b)))"), 1);
+  EXPECT_EQ(a_of("map(exp(sub(a, b)))"), 2);
+  EXPECT_EQ(a_of("map(exp(c); c = sub(a, b))"), 2);
+  EXPECT_EQ(a_of("map(store(mul(a, b)))"), 2);
+  EXPECT_EQ(a_of("map(larger(mul(a, b), c))"), 1);
+}
+
+TEST(DegreesOfMaps, ArgumentsOfFunctionsAreMet) {
+  EXPECT_EQ(degree_of("map(exp(mul(mul(a, b), c)))").counts.degrees.rbegin()->a, 3);
+  EXPECT_EQ(degree_of("map(mul(mul(a, b), exp(c)))").counts.degrees.rbegin()->a, 3);
+  EXPECT_EQ(degree_of("map(exp(sub(a, mul(b, c))))").counts.degrees.rbegin()->a, 2);
+  EXPECT_EQ(degree_of("map(mul(a, 1))").counts.applied.size(), 0U);
+  EXPECT_EQ(degree_of("map(exp(a))").counts.applied.at("exp"), 6);
+}
+
+TEST(DegreesOfMaps, DivisorsAreCounted) {
+  const Degree one = degree_of("map(div(a, mul(b, c)))");
+  ASSERT_EQ(one.counts.divided.size(), 1U);
+  const auto& [divisor, times] = *one.counts.divided.begin();
+  EXPECT_EQ(divisor.second, (FieldDegree{.a = 2, .e = {}, .more = {}}));
+  EXPECT_EQ(times, 6);
+  EXPECT_EQ(one.degree, (FieldDegree{.a = 1, .e = {{divisor.first, 1}}, .more = {}}));
+  // A quotient that divides: its denominators come into the numerator.
+  const Degree two = degree_of("map(div(a, b))", "map(div(c, y))");
+  ASSERT_EQ(two.counts.divided.size(), 2U);
+  const int first = divisor.first, second = two.counts.divided.rbegin()->first.first;
+  EXPECT_GT(second, first);
+  EXPECT_EQ(two.counts.divided.rbegin()->first.second,
+            (FieldDegree{.a = 1, .e = {{first, 1}}, .more = {}}));
+  EXPECT_EQ(two.degree, (FieldDegree{.a = 1, .e = {{second, 1}}, .more = {{first, 1}}}));
+}
+
 }  // namespace
 }  // namespace shardproof

@@ -62,6 +62,23 @@ TEST(FieldEquality, IsTheTheoremsSum) {
   EXPECT_GT(counted({}, engine), another);
 }
 
+TEST(FieldEquality, CountsTheDivisorsOfExpressions) {
+  // Division 9 has two divisors of degree 3, so D = 6. Those of division 10 are quotients of it, of
+  // degree 1 + 6; there are four: D = 28.
+  const FieldDegree quotient{.a = 1, .e = {{9, 1}}, .more = {}};
+  FieldCounts counts{{}, {}, {{.a = 5, .e = {}, .more = {}}}};
+  counts.divided = {{{9, {.a = 3, .e = {}, .more = {}}}, 2}, {{10, quotient}, 4}};
+  EXPECT_EQ(field_equality({}, counts).degree, 5);
+  counts.degrees.insert({.a = 1, .e = {{9, 1}}, .more = {}});
+  EXPECT_EQ(field_equality({}, counts).degree, 5 + 6);
+  counts.degrees.insert({.a = 1, .e = {{10, 2}}, .more = {{9, 1}}});
+  EXPECT_EQ(field_equality({}, counts).degree, 5 + 6 + 2 * 28 + 6);
+  // Another run's divisors are further ones.
+  FieldCounts both = counts;
+  add_counts(both, counts);
+  EXPECT_EQ(field_equality({}, both).degree, 5 + 12 + 2 * 2 * (4 * (1 + 12)) + 12);
+}
+
 Judgement judged(const std::string& line, const FieldSetting& setting) {
   OracleMemo memo;
   return judge_in_field(make_plan(parse_case(line)), memo, {}, setting);
