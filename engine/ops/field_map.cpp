@@ -77,7 +77,7 @@ FieldElement FieldMap::word(std::string_view word) const {
     return field_->constant("constant " + number->name + (number->stream.empty() ? "" : " ") +
                             number->stream);
   }
-  if (v == std::floor(v) && std::fabs(v) < 0x1p53) return whole();
+  if (is_whole(v)) return whole();
   return field_->constant(fmt::format("constant literal {}", word));
 }
 

@@ -44,7 +44,9 @@ class DegreeOfMap {
       return value.holds_field() ? value.field().degree : FieldDegree{0, {}, {}};
     }
     const NamedNumber* const named = map_.names.named(text);
-    return {named != nullptr && named->is_extent() ? 0 : 1, {}, {}};
+    const bool integer =
+        named != nullptr ? named->is_extent() : is_whole(map_.names.number(text).value());
+    return {integer ? 0 : 1, {}, {}};
   }
 
   FieldDegree function(const Expression& argument) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +15,9 @@
 #include "weights/text/ops.h"
 
 namespace shardproof {
+
+/// Returns whether a literal of this value is an integer of the field.
+inline bool is_whole(double v) { return v == std::floor(v) && std::fabs(v) < 0x1p53; }
 
 /// An expression that is one random function of another.
 struct FieldCall {

@@ -83,6 +83,7 @@ TEST(DegreesOfMaps, FollowTheExpression) {
   EXPECT_EQ(a_of("map(mul(a, 0.5))"), 2);
   EXPECT_EQ(a_of("map(mul(a, E); E = 4 [extent])"), 1);
   EXPECT_EQ(a_of("map(div(a, E); E = 4 [extent])"), 1);
+  EXPECT_EQ(a_of("map(div(mul(a, 3), -4))"), 1);
   EXPECT_EQ(a_of("map(exp(mul(a, b)))"), 1);
   EXPECT_EQ(a_of("map(exp(sub(a, b)))"), 2);
   EXPECT_EQ(a_of("map(exp(c); c = sub(a, b))"), 2);

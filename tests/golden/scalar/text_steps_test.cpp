@@ -90,7 +90,7 @@ RC_GTEST_PROP(TextSteps, OnChipsHaveTheBitsOfTheScalarModel, ()) {
   RC_ASSERT(differences(here.result(f32), scalar_result(here, step, f32)) == 0U);
 }
 
-TEST(TextSteps, AllOfThemRunOnOneChip) {
+TEST(TextSteps, ReadAsTheyPrint) {
   for (const StepForm& form : step_forms()) {
     SCOPED_TRACE(form.call);
     const Program program = parse_program("layer", "y : B = " + form.call + " is in");
