@@ -123,19 +123,21 @@ Value largest(const Op& op, const std::vector<const Value*>& args) {
   return std::move(made.value);
 }
 
-Value sum_over(const Op& op, const Value& x, const Setting& setting) {
-  Op product;
-  product.kind = OpKind::einsum;
-  product.results = op.results;
-  product.args = {op.args[0], "ones"};
-  product.spec.terms = {{x.layout.letters(), op.parameter, op.results[0].layout.letters()}};
-  Value ones;
+SumAsProduct::SumAsProduct(const Op& sum, const Value& x) {
+  op.kind = OpKind::einsum;
+  op.results = sum.results;
+  op.args = {sum.args[0], "ones"};
+  op.spec.terms = {{x.layout.letters(), sum.parameter, sum.results[0].layout.letters()}};
   std::vector<Layout::Dim> dims;
-  for (const char letter : op.parameter) dims.push_back({letter, x.layout.axes(letter)});
+  for (const char letter : sum.parameter) dims.push_back({letter, x.layout.axes(letter)});
   ones.layout = Layout(std::move(dims), Axes());
-  ones.shape = extents(op.parameter, {&x});
+  ones.shape = extents(sum.parameter, {&x});
   ones.parts.emplace_back(at(element_count(ones.shape)), 1.0F);
-  return contraction(product, {&x, &ones}, setting);
+}
+
+Value sum_over(const Op& op, const Value& x, const Setting& setting) {
+  const SumAsProduct product(op, x);
+  return contraction(product.op, {&x, &product.ones}, setting);
 }
 
 Value turned(const Op& op, const Value& x) {

@@ -13,7 +13,13 @@ namespace shardproof::scalar {
 Value mapped(const Op& op, const std::vector<const Value*>& args, const Setting& setting);
 /// max. Throws Error("max_empty", ...).
 Value largest(const Op& op, const std::vector<const Value*>& args);
-/// sum: a contraction with ones.
+/// A sum as a contraction of its operand with ones.
+struct SumAsProduct {
+  Op op;
+  Value ones;
+
+  SumAsProduct(const Op& sum, const Value& x);
+};
 Value sum_over(const Op& op, const Value& x, const Setting& setting);
 Value turned(const Op& op, const Value& x);
 /// gather. Throws Error("gather_range", ...).

@@ -20,7 +20,21 @@ inline Case with_views(Case c) {
   return c;
 }
 
-/// Cases that have every op between them, on 3x1x2; with these keys, too.
+/// The case with a layer of ws2d:heads that computes values of its own again, by steps of model
+/// texts. Those that turn and gather have no value of the model by themselves.
+inline Case with_text_steps(Case c) {
+  Program layer = partitioned(c, Strategy::parse("ws2d:heads"), Phase::prefill).layer;
+  const Program steps = parse_program("steps", R"(
+    again : BLE_xzy = map(add(x, yr)) is out
+    most : BLH_zyx = max(s where e, M) is max
+    total : BLH_zyx = sum(e, M) is denom
+  )");
+  layer.ops.insert(layer.ops.end(), steps.ops.begin(), steps.ops.end());
+  c.prefill = c.decode = Strategy(layer);
+  return c;
+}
+
+/// Cases that have every op between them, but for turn and gather, on 3x1x2; with these keys, too.
 inline std::vector<Case> cases_of_every_op(const std::string& keys = "") {
   std::vector<Case> all;
   for (const char* line :
@@ -41,6 +55,7 @@ inline std::vector<Case> cases_of_every_op(const std::string& keys = "") {
     all.push_back(c);
   }
   all.push_back(with_views(all[0]));
+  all.push_back(with_text_steps(all[0]));
   return all;
 }
 

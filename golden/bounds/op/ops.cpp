@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <utility>
 
 #include "engine/program/constants.h"
 #include "golden/bounds/number/functions.h"
 #include "golden/bounds/op/attention.h"
+#include "golden/scalar/term_order.h"
+#include "golden/scalar/text_ops.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/softmax.h"
 
@@ -126,9 +127,19 @@ Allowed activated(Ffn ffn, const std::vector<const Value*>& args, const Setting&
   return each(*args[0], interval, &setting.by());
 }
 
-/// No bound is known: a value of it is not judged.
-std::logic_error unjudged(const Op& op) {
-  return std::logic_error(op.to_string() + " is not judged: no bound of its result is known");
+/// Bounds of a contraction with an indicator: what does not exist is +0.
+Bounds bounds_where_present(const Op& op, const std::vector<const Value*>& args,
+                            const Setting& setting) {
+  Bounds bounds = bounds_of_contraction(op, args, setting);
+  Value present;
+  for (const Layout::Dim& dim : op.results[0].layout.dims())
+    present.shape.push_back(
+        scalar::extent(args[0]->layout.find(dim.letter) ? *args[0] : *args[1], dim.letter));
+  present.parts.emplace_back(bounds.parts.at(0).size(), 1.0F);
+  present = scalar::where_present(op, std::move(present), *args.back());
+  for (std::size_t i = 0; i < bounds.parts[0].size(); ++i)
+    if (present.whole()[i] == 0.0F) bounds.parts[0][i] = {0.0, 0.0};
+  return bounds;
 }
 
 }  // namespace
@@ -139,7 +150,7 @@ Allowed allowed(const Op& op, std::size_t result, const std::vector<const Value*
   const auto x = [&](std::size_t arg, std::size_t i) { return wide(args[arg]->whole()[i]); };
   switch (op.kind) {
     case OpKind::einsum:
-      if (op.masked) throw unjudged(op);
+      if (op.masked) return {{}, bounds_where_present(op, args, setting)};
       return {{}, bounds_of_contraction(op, args, setting)};
     case OpKind::reduce_scatter:
     case OpKind::all_reduce:
@@ -199,13 +210,15 @@ Allowed allowed(const Op& op, std::size_t result, const std::vector<const Value*
     case OpKind::top_p:
     case OpKind::masses:
     case OpKind::draw:
+    case OpKind::map:  // rounds once what the C library's functions give, as the scalar model does
+    case OpKind::max:
     case OpKind::turn:
     case OpKind::gather:
       break;
-    case OpKind::map:
-    case OpKind::max:
-    case OpKind::sum:
-      throw unjudged(op);
+    case OpKind::sum: {
+      const scalar::SumAsProduct product(op, t);
+      return {{}, bounds_of_contraction(product.op, {&t, &product.ones}, setting)};
+    }
   }
   Allowed a;
   a.bits = std::move(scalar::apply(op, args, setting).at(result));

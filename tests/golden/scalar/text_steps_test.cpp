@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "golden/bounds/op/ops.h"
+#include "golden/bounds/op/scan.h"
 #include "tests/golden/scalar/drawn_step.h"
 #include "tests/golden/scalar/text_step_forms.h"
 #include "tests/weights/expect_error.h"
@@ -60,6 +62,34 @@ std::vector<float> scalar_result(const RunStep& run, const DrawnStep& step,
   return values.at(run.program.outputs[0]).whole();
 }
 
+/// Whether the bounds of the step alone allow what one chip has, and not what is changed.
+bool bounds_tell(const RunStep& run, const DrawnStep& step, std::vector<float> made) {
+  const Op& op = run.program.ops[0];
+  std::vector<scalar::Value> values;
+  for (std::size_t i = 0; i < step.operands.size(); ++i) {
+    const WholeOperand& operand = step.operands[i];
+    values.push_back({.layout = run.inputs.at(op.args[i])->layout(),
+                      .shape = operand.shape,
+                      .parts = {},
+                      .ints = operand.integers});
+    if (!operand.integer) values.back().parts = {operand.numbers};
+  }
+  std::vector<const scalar::Value*> args;
+  for (const scalar::Value& value : values) args.push_back(&value);
+  const bounds::Allowed allowed =
+      bounds::allowed(op, 0, args, {}, {.config = any_config(), .torus = Torus(), .rows = {}});
+  const auto fits = [&] {
+    for (std::size_t i = 0; i < made.size(); ++i)
+      if (allowed.bits ? !same(allowed.bits->whole()[i], made[i])
+                       : !bounds::allows(allowed.bounds, 0, i, made[i]))
+        return false;
+    return true;
+  };
+  if (!fits()) return false;
+  made.back() += 1.0F + std::fabs(made.back());
+  return std::isnan(made.back()) || !fits();
+}
+
 Numerics drawn_numerics(Regime regime) {
   Numerics numerics;
   numerics.regime = regime;
@@ -88,6 +118,16 @@ RC_GTEST_PROP(TextSteps, OnChipsHaveTheBitsOfTheScalarModel, ()) {
   RC_LOG() << form.call << " on " << step.torus << ", " << print_program(here.program);
   const Numerics f32 = drawn_numerics(Regime::f32);
   RC_ASSERT(differences(here.result(f32), scalar_result(here, step, f32)) == 0U);
+}
+
+RC_GTEST_PROP(TextSteps, OnOneChipAreInsideOfTheirBounds, ()) {
+  const StepForm form = *rc::gen::elementOf(step_forms());
+  const DrawnStep step = draw_step(form);
+  const RunStep alone(form, step, Torus(), false, put_floats);
+  RC_LOG() << form.call;
+  Numerics f32;
+  f32.regime = Regime::f32;
+  RC_ASSERT(bounds_tell(alone, step, whole_of(alone.result(f32))));
 }
 
 TEST(TextSteps, ReadAsTheyPrint) {
