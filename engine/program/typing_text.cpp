@@ -117,8 +117,10 @@ Types map(const Rules& rules, const Op& op) {
     own.add(formula.expression);
     const Type type = own.type();
     const Type& is = rules.arg(*operand);
-    rules.require(type.layout == is.layout && type.shape == is.shape, 5,
-                  "{} is {}, but its formula is {}", formula.name, is.layout, type.layout);
+    const std::string letters = is.layout.letters(), computed = type.layout.letters();
+    rules.require(
+        std::is_permutation(letters.begin(), letters.end(), computed.begin(), computed.end()), 5,
+        "{} is {}, but its formula is {}", formula.name, is.layout, type.layout);
   }
   for (std::size_t i = 0; i < op.operands(); ++i)
     for (std::size_t j = 0; j < i; ++j) rules.aligned(3, j, i);
