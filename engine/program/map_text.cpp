@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "engine/ops/map_names.h"
+#include "engine/program/detail/parameters_text.h"
 #include "weights/base/detail/words.h"
 #include "weights/text/formula.h"
 
@@ -40,13 +41,8 @@ void read_named(const Statement& statement, Op& op, std::string_view text) {
 void read_map(const Statement& statement, Op& op, std::string_view inside) {
   const auto parts = split_arguments(inside, ';');
   if (parts.size() > 2) throw statement.malformed("write map(EXPRESSION; NAME = VALUE, ...)");
-  std::string_view computed = parts[0];
   std::string indicator;
-  constexpr std::string_view kWhere = " where ";
-  if (const auto at = computed.rfind(kWhere); at != std::string_view::npos) {
-    indicator = statement.name(trim(computed.substr(at + kWhere.size())));
-    computed = trim(computed.substr(0, at));
-  }
+  std::string_view computed = take_where(statement, parts[0], indicator);
   constexpr std::string_view kAs = " as ";
   if (const auto at = computed.rfind(kAs); at != std::string_view::npos) {
     for (const char c : trim(computed.substr(at + kAs.size())))
@@ -59,15 +55,13 @@ void read_map(const Statement& statement, Op& op, std::string_view inside) {
       read_named(statement, op, named);
   op.args = MapNames(*op.expression, op.constants, op.formulas).operands();
   if (op.args.empty()) throw statement.malformed("a map reads a value");
-  if (indicator.empty()) return;
-  op.args.push_back(indicator);
-  op.masked = true;
+  put_where(op, indicator);
 }
 
 std::string map_text(const Op& op) {
   std::string text = print(*op.expression);
   if (!op.parameter.empty()) text += " as " + op.parameter;
-  if (op.masked) text += " where " + op.args.back();
+  text += where_text(op);
   std::string_view between = "; ";
   for (const NamedNumber& number : op.constants) {
     text += fmt::format("{}{} = {}", between, number.name, number.value);

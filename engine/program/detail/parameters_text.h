@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/program/detail/statement.h"
+#include "engine/program/program.h"
+#include "weights/base/error.h"
+
+namespace shardproof {
+
+/// Reads what follows the first operand of a call, by the form of the op: parameters or more
+/// operands.
+void read_parameters(const Statement& statement, Op& op, const std::vector<std::string_view>& args);
+/// What a call prints behind its operands: ", E, zy".
+std::string parameters_text(const Op& op);
+
+/// Takes " where w" off the end of an operand or an expression; `indicator` is w, or empty.
+std::string_view take_where(const Statement& statement, std::string_view text,
+                            std::string& indicator);
+/// Appends the indicator, if there is one, to the operands.
+void put_where(Op& op, const std::string& indicator);
+/// " where w", or nothing.
+std::string where_text(const Op& op);
+
+}  // namespace shardproof
