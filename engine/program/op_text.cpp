@@ -2,14 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
 #include <utility>
 
 #include "engine/program/detail/map_text.h"
 #include "engine/program/detail/parameters_text.h"
 #include "engine/program/detail/statement.h"
-#include "weights/base/detail/word_table.h"
 #include "weights/base/detail/words.h"
 #include "weights/model/model_config.h"
 
