@@ -350,6 +350,9 @@ TEST(Engines, NormsWithoutTheirGainAreWithin) {
     d.order = {"prefill.c0.ids", "prefill.c0.embed", "prefill.c0.layer0.norm"};
     d.attributes["norm_gain"] = "folded";
     EXPECT_EQ(bad(run.judged(d)) == 0, right);
+    // Whatever is known of roundings before it.
+    d.attributes["rounding"] = "spec";
+    EXPECT_EQ(bad(run.judged(d)) == 0, right);
   }
 }
 
