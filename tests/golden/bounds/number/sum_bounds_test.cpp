@@ -208,6 +208,8 @@ TEST(Truncation, OfOneSignIsNotWithinTheLikelyBound) {
   for (const Emulation& e : emulations(p))
     if (e.declaration == "adding=v100") {
       EXPECT_GT(std::abs(e.deviation), audited(p, of));
+      EXPECT_TRUE(explained_by(p, e.deviation));
+      EXPECT_FALSE(explained_by(p, -e.deviation)) << "nothing adds too much";
     }
 }
 

@@ -19,6 +19,7 @@ inline Products drawn_products(const std::string& kind, std::size_t n, unsigned 
   std::mt19937 random(seed);
   std::normal_distribution<float> gauss;
   const float one = 0.1F + 0.01F * static_cast<float>(seed % 7), two = 0.7F;
+  const float last_unit = std::ldexp(1.0F, std::ilogb(static_cast<double>(n)) - 23);
   const auto k_of = [&](std::size_t k) { return static_cast<float>(k) / static_cast<float>(n); };
   Products products;
   for (std::size_t k = 0; k < n; ++k) {
@@ -33,6 +34,8 @@ inline Products drawn_products(const std::string& kind, std::size_t n, unsigned 
     if (kind == "steps") a = one + 0.01F * std::floor(8 * k_of(k)), b = two;
     if (kind == "sine") a = 1.5F + std::sin(6.0F * k_of(k)), b = two;
     if (kind == "denominators") a = std::exp(3 * a - 6), b = 1.0F;
+    // What they lose cancels in the sum's last binade, and has one sign in the one before.
+    if (kind == "alternating") a = 1 + last_unit * (k % 2 == 0 ? 0.251F : 0.751F), b = 1.0F;
     if (kind == "cancelling" && k % 2 == 1)
       a = -static_cast<float>(products.back().first),
       b = static_cast<float>(products.back().second);
@@ -43,8 +46,8 @@ inline Products drawn_products(const std::string& kind, std::size_t n, unsigned 
 
 inline const std::vector<std::string>& kinds_of_data() {
   static const std::vector<std::string> kinds{
-      "gauss", "positive", "heavy", "constant",     "two-valued", "bf16 constant",
-      "ramp",  "steps",    "sine",  "denominators", "cancelling"};
+      "gauss", "positive", "heavy", "constant",     "two-valued",  "bf16 constant",
+      "ramp",  "steps",    "sine",  "denominators", "alternating", "cancelling"};
   return kinds;
 }
 
