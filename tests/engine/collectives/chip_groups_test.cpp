@@ -61,6 +61,15 @@ TEST(ChipGroups, AreSplitByBuffersAndNumbers) {
             (std::vector<int>{0, 1, 2, 5}));
 }
 
+// Of so many numbers some fall on one place of the table.
+TEST(ChipGroups, OfAsManyNumbersAsChipsAreOneChipEach) {
+  for (const std::uint64_t step : {1U, 64U, 4096U}) {
+    ChipGroups groups(Torus(4, 4, 4), calling_thread());
+    groups.split([&](int chip) { return static_cast<std::uint64_t>(chip) * step; });
+    EXPECT_TRUE(groups.all_alone()) << step;
+  }
+}
+
 TEST(ChipGroups, AreOneChipEachWhereThreadsDoNotShare) {
   const Torus torus(2, 2, 1);
   Threads one(1);
