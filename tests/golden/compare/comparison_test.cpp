@@ -202,6 +202,30 @@ TEST(Comparison, OfASumThatIsUndecidedIsByItsTerms) {
   }
 }
 
+TEST(Comparison, OfALongBlockIsByTheSumsOfAllOfIt) {
+  // Of 600 elements, of which a few at a time are added up, each is 1 + 2.
+  const Torus torus(1, 1, 2);
+  const Layout layout = Layout::parse("E partialsum-z");
+  const ExpectedBits expected{
+      .shape = {600},
+      .bits = std::vector<std::uint32_t>(600, std::bit_cast<std::uint32_t>(3.0F)),
+      .integer = false};
+  for (const std::size_t wrong : {0U, 255U, 256U, 257U, 511U, 512U, 599U}) {
+    auto terms = std::make_shared<OneTermEach>();
+    for (const float term : {1.0F, 2.0F}) terms->of_chip.emplace_back(600, term);
+    Partial partial;
+    for (const double value : {1.0, 2.0}) partial.values.push_back(Buffer<double>(600, value));
+    partial.bounds.resize(2);
+    partial.origins.resize(2);
+    partial.source = terms;
+    EXPECT_FALSE(compare(expected, layout, Sharded(torus, layout, {600}, partial)).mismatch);
+    partial.values[1][wrong] = 5.0;
+    const Comparison c = compare(expected, layout, Sharded(torus, layout, {600}, partial));
+    ASSERT_TRUE(c.mismatch) << wrong;
+    EXPECT_EQ(c.mismatch->index, Shape{static_cast<std::int64_t>(wrong)});
+  }
+}
+
 TEST(Comparison, OfASharedBufferIsOnceForEachBlockThatItMustBe) {
   // Rows 1 2 and 3 4, each on two chips, which hold one buffer of it.
   const Torus torus(1, 2, 2);
