@@ -45,35 +45,61 @@ constexpr Spec kSpecs[] = {{"BLE,EF->BLF", 'E', 'B', 'F'},
                            {"BLE,BLE->BL", 'E', 'B', 0},
                            {"BE,VE->BV", 'E', 'B', 'V'}};
 
-/// Floats of all sizes, some of them zeros.
-float draw_float(std::uint64_t& state) {
+/// Floats of all sizes about 2^exponent, some of them zeros.
+float draw_float(std::uint64_t& state, int exponent = 0) {
   state = state * 6364136223846793005U + 1442695040888963407U;
   const auto bits = static_cast<std::uint32_t>(state >> 32);
   if (bits % 13 == 0) return 0.0F;
   return std::ldexp(static_cast<float>(static_cast<std::int32_t>(bits)) * 0x1p-31F,
-                    static_cast<int>(bits % 40) - 20);
+                    static_cast<int>(bits % 40) - 20 + exponent);
 }
 
-Sample draw_sample() {
+/// What a sample is made of.
+struct Making {
+  Torus torus;
+  Spec spec;
+  std::vector<Axes> bins;       // of no letter, the contracted, the left and the right one
+  std::int64_t contracted = 2;  // extent of a chip's block over the number of chips
+  std::int64_t right = 3;       // columns of a chip
+  int exponent = 0;             // of the factors
+  std::uint64_t seed = 0;
+  Loop loop = Loop::none;
+};
+
+/// Sums whose terms are so small that what they lose is subnormal.
+constexpr int kSubnormal = -75;
+
+Making draw_making() {
+  return {.torus = draw_torus(),
+          .spec = kSpecs[draw_int(0, 4)],
+          .bins = draw_bins(4),
+          .contracted = draw_int(1, 3),
+          // Columns enough for several panels now and then.
+          .right = draw_int(0, 3) == 0 ? 23 : 3,
+          .exponent = draw_int(0, 3) == 0 ? kSubnormal : 0,
+          .seed = static_cast<std::uint64_t>(draw_int(0, 1 << 20)),
+          .loop = *rc::gen::element(Loop::none, Loop::one_way, Loop::both_full, Loop::both_half)};
+}
+
+Sample made(const Making& of) {
   Sample s;
-  s.torus = draw_torus();
-  const Spec& spec = kSpecs[draw_int(0, 4)];
+  s.torus = of.torus;
+  const Spec& spec = of.spec;
+  const std::vector<Axes>& bins = of.bins;
   s.op.kind = OpKind::einsum;
   s.op.spec = EinsumSpec::parse(spec.text);
-  const std::vector<Axes> bins = draw_bins(4);  // the first one left over
   const auto axes = [&](char letter) {
     return letter == spec.contracted                    ? bins[1]
            : letter == spec.left                        ? bins[2]
            : letter == spec.right && spec.right != '\0' ? bins[3]
                                                         : Axes();
   };
-  // Columns enough for several panels now and then.
-  const std::int64_t many = draw_int(0, 3) == 0 ? 7 : 1;
   const auto extent_of = [&](char letter) -> std::int64_t {
-    return s.torus.size(axes(letter)) * (letter == spec.contracted ? 2 * s.torus.chips() : 1) *
-           (letter == spec.right ? 3 * many : 2);
+    return s.torus.size(axes(letter)) * (letter == spec.contracted ? of.contracted * s.torus.chips()
+                                         : letter == spec.right    ? of.right
+                                                                   : 2);
   };
-  std::uint64_t state = static_cast<std::uint64_t>(draw_int(0, 1 << 20));
+  std::uint64_t state = of.seed;
   const auto layout_of = [&](const std::string& letters) {
     std::vector<Layout::Dim> dims;
     for (const char letter : letters) dims.push_back({letter, axes(letter)});
@@ -85,7 +111,7 @@ Sample draw_sample() {
       v.layout = layout_of(letters);
       for (const char letter : letters) v.shape.push_back(extent_of(letter));
       v.parts.emplace_back(static_cast<std::size_t>(element_count(v.shape)));
-      for (float& x : v.parts[0]) x = draw_float(state);
+      for (float& x : v.parts[0]) x = draw_float(state, of.exponent);
       s.values.push_back(std::move(v));
     }
   ValueDecl& result = s.op.results.emplace_back();
@@ -93,13 +119,12 @@ Sample draw_sample() {
   result.layout = layout_of(letters).with_partial(bins[1]);
   for (const char letter : letters) s.shape.push_back(extent_of(letter));
   // Chunks of the contracted letter that come round a ring, of axes that another letter is cut by.
-  const Loop loop = *rc::gen::element(Loop::none, Loop::one_way, Loop::both_full, Loop::both_half);
   const Axes ring = bins[2].size() > 0 ? bins[2] : bins[3];
-  if (loop != Loop::none && ring.size() > 0) {
+  if (of.loop != Loop::none && ring.size() > 0) {
     const std::size_t arg = bins[2].size() > 0 ? 1 : 0;
     s.values[arg].ring_dim = spec.contracted;
     s.values[arg].ring = ring;
-    s.values[arg].loop = loop;
+    s.values[arg].loop = of.loop;
     s.op.looped = {arg};
   }
   return s;
@@ -149,36 +174,61 @@ bounds::Interval bound_of(const std::vector<float>& a, const std::vector<float>&
   return bounds::interval_of(bounds::Running{sum, error}, static_cast<double>(a.size()));
 }
 
-RC_GTEST_PROP(Chains, SideBySideAreThoseOneByOne, ()) {
-  static Threads threads(3);
-  Sample s = draw_sample();
+/// Calls see(sum, bound) for each element: whether those of chains side by side are those of a
+/// chain by itself; and for the shape and the count of elements.
+template <class See>
+void compare_chains(const Making& making, bool acc_bf16, Threads* threads, See&& see) {
+  Sample s = made(making);
   for (const Value& v : s.values) s.args.push_back(&v);
   const ModelConfig config;
   Setting setting{.config = config, .torus = s.torus};
-  setting.acc_bf16 = draw_int(0, 3) == 0;
-  setting.threads = draw_int(0, 1) == 0 ? nullptr : &threads;
+  setting.acc_bf16 = acc_bf16;
+  setting.threads = threads;
   const Value sums = contraction(s.op, s.args, setting);
   const bounds::Bounds of = bounds::bounds_of_contraction(s.op, s.args, setting);
-  RC_ASSERT(sums.shape == s.shape);
-  RC_ASSERT(sums.parts.size() == of.parts.size());
+  const bounds::Step step = acc_bf16 ? bounds::Step::bf16() : bounds::Step::f32();
   std::size_t seen = 0;
-  const bounds::Step step = setting.acc_bf16 ? bounds::Step::bf16() : bounds::Step::f32();
   one_by_one(s, [&](std::size_t part, std::size_t i, const std::vector<float>& a,
                     const std::vector<float>& b) {
     float chain = 0.0F;
     for (std::size_t k = 0; k < a.size(); ++k) {
       chain = std::fma(a[k], b[k], chain);
-      if (setting.acc_bf16) chain = round_to_bf16(chain);
+      if (acc_bf16) chain = round_to_bf16(chain);
     }
-    RC_ASSERT(std::bit_cast<std::uint32_t>(sums.parts.at(part).at(i)) ==
-              std::bit_cast<std::uint32_t>(chain));
-    const bounds::Interval wanted = bound_of(a, b, step);
-    const bounds::Interval made = of.parts.at(part).at(i);
-    RC_ASSERT(wanted.low == made.low);
-    RC_ASSERT(wanted.high == made.high);
+    const bounds::Interval wanted = bound_of(a, b, step), bound = of.parts.at(part).at(i);
+    see(std::bit_cast<std::uint32_t>(sums.parts.at(part).at(i)) ==
+            std::bit_cast<std::uint32_t>(chain),
+        wanted.low == bound.low && wanted.high == bound.high);
     ++seen;
   });
-  RC_ASSERT(seen == sums.parts.size() * sums.parts[0].size());
+  see(sums.shape == s.shape && sums.parts.size() == of.parts.size(),
+      seen == sums.parts.size() * sums.parts[0].size());
+}
+
+RC_GTEST_PROP(Chains, SideBySideAreThoseOneByOne, ()) {
+  static Threads threads(3);
+  compare_chains(draw_making(), draw_int(0, 3) == 0, draw_int(0, 1) == 0 ? nullptr : &threads,
+                 [](bool sum, bool bound) {
+                   RC_ASSERT(sum);
+                   RC_ASSERT(bound);
+                 });
+}
+
+// Of one chip: one column more than are added up at once, and terms besides those of fours.
+TEST(Chains, OfMoreColumnsAndTermsThanAreAddedAtOnce) {
+  for (const Spec& spec : kSpecs)
+    for (const int exponent : {0, kSubnormal})
+      for (const bool acc_bf16 : {false, true})
+        compare_chains({.torus = Torus(1, 1, 1),
+                        .spec = spec,
+                        .bins = std::vector<Axes>(4),
+                        .contracted = 7,
+                        .right = 65,
+                        .exponent = exponent},
+                       acc_bf16, nullptr, [&](bool sum, bool bound) {
+                         ASSERT_TRUE(sum) << spec.text << exponent << acc_bf16;
+                         ASSERT_TRUE(bound) << spec.text << exponent << acc_bf16;
+                       });
 }
 
 /// A sum in a reduction's order, of one element.
