@@ -7,12 +7,16 @@
 #include "oracle/graph/detail/walk.h"
 #include "oracle/request/detail/request_check.h"
 #include "oracle/request/detail/row_alone.h"
+#include "weights/text/flat.h"
 
 namespace shardproof::oracle::graph {
 
-std::map<std::string, field::Tensor> run_in_field(const FieldRequest& request) {
-  if (!is_one_batch(request.passes))
+std::map<std::string, field::Tensor> run_in_field(const FieldRequest& of_text) {
+  if (!is_one_batch(of_text.passes))
     throw Error("oracle_range", "in the field a text runs rows of equal length without prefixes");
+  const ModelText flat = flat_text(of_text.text);
+  const FieldRequest request{flat,        of_text.sizes,  of_text.act,
+                             of_text.ids, of_text.passes, of_text.setting};
   const FieldMath math(request.setting, request.act, request.text, request.sizes);
   const auto weights = [&](const TextWeight& weight, const std::string& id, const Shape& shape) {
     Shape stored = shape;

@@ -12,6 +12,7 @@
 #include "oracle/request/detail/request_check.h"
 #include "oracle/request/detail/row_alone.h"
 #include "weights/model/registry.h"
+#include "weights/text/flat.h"
 
 namespace shardproof::oracle::graph {
 namespace {
@@ -122,9 +123,12 @@ void keep_caches(Answer& answer, const Request& request, std::int64_t pass, std:
 
 }  // namespace
 
-Answer run(const std::map<std::string, Tensor, std::less<>>& weights, const Request& request) {
-  if (request.passes.prefix().given())
+Answer run(const std::map<std::string, Tensor, std::less<>>& weights, const Request& of_text) {
+  if (of_text.passes.prefix().given())
     throw Error("oracle_range", "a text runs without shared prefixes");
+  const ModelText flat = flat_text(of_text.text);
+  const Request request{flat,           of_text.sizes,    of_text.act,  of_text.prompt,
+                        of_text.passes, of_text.sampling, of_text.seed, of_text.unit};
   if (is_one_batch(request.passes))
     return together(weights, request, request.prompt, request.passes, 0);
   const std::int64_t B = request.prompt.shape[0];

@@ -36,7 +36,8 @@ struct Answer {
   std::map<std::string, IntTensor> tokens;  ///< "PASS.token", int32 [B], of each sampling pass
 };
 
-/// Runs a text on whole tensors, line by line (docs/spec-model-text.md). Rows of unequal length run
+/// Runs a text on whole tensors, line by line of its flat form (weights/text/flat.h), whose lines
+/// are all among the values (docs/spec-model-text.md). Rows of unequal length run
 /// alone. `weights` by their ids in files, "layer0.wq", as stored for the run. Throws Error:
 /// "weights_name" (none of this id), "weights_shape" (another number of elements), "oracle_range"
 /// (prompt and passes do not fit; a token outside the vocabulary; a shared prefix), "oracle_graph"

@@ -13,6 +13,7 @@
 
 #include "weights/base/detail/word_table.h"
 #include "weights/base/error.h"
+#include "weights/model/model_rows.h"
 #include "weights/model/presets.h"
 #include "weights/model/registry.h"
 #include "weights/model/softmax.h"
@@ -321,6 +322,7 @@ ModelConfig parse_model(std::string_view text) {
 }
 
 std::string print_model(const ModelConfig& config) {
+  if (config.rows != nullptr) return config.rows->line();
   ModelConfig base = preset(config.preset);
   base.logit_scale = usual_logit_scale(config);
   if (!rotates(config)) base.rotary = config.rotary, base.theta = config.theta;
@@ -332,6 +334,11 @@ std::string print_model(const ModelConfig& config) {
   return text;
 }
 
+std::string print_model_of_case(ModelConfig config) {
+  if (config.rows == nullptr) config.block = preset(config.preset).block;
+  return print_model(config);
+}
+
 ModelConfig with_dims(ModelConfig config, std::int64_t E, std::int64_t F, std::int64_t H,
                       std::int64_t K, std::int64_t V) {
   const bool follows = config.logit_scale == usual_logit_scale(config);
@@ -341,6 +348,7 @@ ModelConfig with_dims(ModelConfig config, std::int64_t E, std::int64_t F, std::i
 }
 
 void validate(const ModelConfig& c) {
+  if (c.rows != nullptr) return;  // its text was checked when it was read
   preset(c.preset);
   const std::array<std::pair<std::string_view, std::int64_t>, 8> dims{{{"layers", c.layers},
                                                                        {"E", c.E},

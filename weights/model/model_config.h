@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "weights/base/nearest.h"
 
 namespace shardproof {
+
+class ModelRows;
 
 enum class Block { parallel, serial };
 enum class Ffn { swiglu, geglu, gelu, gelu_erf };
@@ -44,6 +47,9 @@ struct ModelConfig {
   Softmax softmax = Softmax::base_e;
   std::int64_t positions = 2048;  ///< rows of the RoPE tables
   CacheType cache = CacheType::as_act;
+  /// The rows of a model that is given as a text (weights/text/text_model.h), of which only layers,
+  /// E and V stand here, too; null for one of keys.
+  std::shared_ptr<const ModelRows> rows = nullptr;
 
   bool operator==(const ModelConfig&) const = default;
 };
@@ -80,6 +86,8 @@ ModelConfig parse_model(std::string_view text);
 /// from it, in a fixed order. `block` appears only if it differs from the preset's; case lines that
 /// print it themselves do not use the model key.
 std::string print_model(const ModelConfig& config);
+/// Prints the model as case lines do, which print its block by a key of its own.
+std::string print_model_of_case(ModelConfig config);
 
 /// Returns `config` with other dims, not validated. A logit_scale that equals 1/sqrt(E) follows E.
 ModelConfig with_dims(ModelConfig config, std::int64_t E, std::int64_t F, std::int64_t H,

@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "weights/base/detail/word_table.h"
+#include "weights/model/model_rows.h"
 
 namespace shardproof {
 namespace {
 
 std::int64_t extent(char letter, const ModelConfig& c, const PassExtents& pass) {
+  if (c.rows != nullptr && c.rows->extent(letter) > 0) return c.rows->extent(letter);
   switch (letter) {
     case 'B':
       return pass.B;
@@ -103,8 +105,12 @@ WireType WeightRow::wire(const Numerics& numerics) const {
   return numerics.weights == WeightType::bf16 ? WireType::bf16 : WireType::f32;
 }
 
-const ValueRow* value_row(std::string_view name) { return row_named(all_values(), name); }
-const WeightRow* weight_row(std::string_view name) { return row_named(all_weights(), name); }
+const ValueRow* value_row(std::string_view name, const ModelRows* rows) {
+  return rows != nullptr ? row_named(rows->values(), name) : row_named(all_values(), name);
+}
+const WeightRow* weight_row(std::string_view name, const ModelRows* rows) {
+  return rows != nullptr ? row_named(rows->weights(), name) : row_named(all_weights(), name);
+}
 
 const ValueRow& statistic_row(std::string_view norm, std::string_view statistic) {
   for (const ValueRow& row : all_values())
@@ -121,17 +127,19 @@ bool has(const ModelConfig& config, const WeightRow& row, WeightType type) {
 }  // namespace
 
 bool has_weight(const ModelConfig& config, std::string_view name, WeightType type) {
-  const WeightRow* const row = weight_row(name);
-  return row != nullptr && has(config, *row, type);
+  const WeightRow* const row = weight_row(name, config.rows.get());
+  return row != nullptr && (config.rows != nullptr || has(config, *row, type));
 }
 
 const WeightRow* scale_of(const ModelConfig& config, std::string_view matrix) {
+  if (config.rows != nullptr) return nullptr;
   for (const WeightRow& row : all_weights())
     if (row.in_model(config) && is_of(row, matrix)) return &row;
   return nullptr;
 }
 
 std::vector<WeightSpec> weight_specs(const ModelConfig& config, WeightType type) {
+  if (config.rows != nullptr) return config.rows->weight_specs();
   const std::span<const WeightRow> rows = all_weights();
   const auto of_layer = [](const WeightRow& row) { return row.per_layer; };
   const auto first = std::find_if(rows.begin(), rows.end(), of_layer);
@@ -147,16 +155,19 @@ std::vector<WeightSpec> weight_specs(const ModelConfig& config, WeightType type)
   return specs;
 }
 
-std::string weight_id(std::int64_t layer, std::string_view name) {
-  const WeightRow* const row = weight_row(name);
+std::string weight_id(std::int64_t layer, std::string_view name, const ModelRows* rows) {
+  const WeightRow* const row = weight_row(name, rows);
+  if (row != nullptr && !row->file.empty()) name = row->file;
   return row != nullptr && row->per_layer ? fmt::format("layer{}.{}", layer, name)
                                           : std::string(name);
 }
 
 std::vector<CheckpointSpec> checkpoint_specs(const ModelConfig& config) {
   std::vector<CheckpointSpec> specs;
-  for (const ValueRow& row : all_values())
-    if (row.kind == ValueKind::checkpoint && row.in_model(config))
+  const std::span<const ValueRow> rows =
+      config.rows != nullptr ? std::span(config.rows->values()) : all_values();
+  for (const ValueRow& row : rows)
+    if (row.kind == ValueKind::checkpoint && (config.rows != nullptr || row.in_model(config)))
       specs.push_back({std::string(row.name), std::string(row.dims), row.per_layer, row.integer});
   return specs;
 }
@@ -177,8 +188,9 @@ Tensor constant_tensor(const ModelConfig& config) {
   return Tensor(shape_of(value_row("ones")->dims, config), 1.0F);
 }
 
-std::string checkpoint_id(std::string_view pass, std::int64_t layer, std::string_view name) {
-  const ValueRow* const row = value_row(name);
+std::string checkpoint_id(std::string_view pass, std::int64_t layer, std::string_view name,
+                          const ModelRows* rows) {
+  const ValueRow* const row = value_row(name, rows);
   std::string id(pass);
   if (layer >= 0 && (row == nullptr || row->per_layer)) id += ".layer" + std::to_string(layer);
   return (id += '.') += name;

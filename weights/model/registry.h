@@ -61,8 +61,10 @@ struct ValueRow {
 
 /// Returns all value rows: checkpoints in the order of docs/spec.md's table, then the other values.
 std::span<const ValueRow> all_values();
+// `rows` are those of a model that is given as a text, ModelConfig::rows; null: of one of keys.
+
 /// Returns the row of the value `name`, or null.
-const ValueRow* value_row(std::string_view name);
+const ValueRow* value_row(std::string_view name, const ModelRows* rows = nullptr);
 /// Returns the row of a norm's statistic: "norm2" and "ss" give ss2. Throws std::logic_error if
 /// there is none.
 const ValueRow& statistic_row(std::string_view norm, std::string_view statistic);
@@ -87,6 +89,7 @@ struct WeightRow {
   bool (*in_model)(const ModelConfig&) = nullptr;
   /// For a scale, the one or two matrices it applies to, which weights=int8 stores as codes.
   std::array<std::string_view, 2> scaled = {};
+  std::string_view file = {};  ///< its name in weights files, if that is another
 
   WireType wire(const Numerics& numerics) const;
 };
@@ -94,7 +97,7 @@ struct WeightRow {
 /// Returns all weight rows in file order: of the model, of a layer, of the model.
 std::span<const WeightRow> all_weights();
 /// Returns the row of the weight `name`, or null.
-const WeightRow* weight_row(std::string_view name);
+const WeightRow* weight_row(std::string_view name, const ModelRows* rows = nullptr);
 
 /// A weight of the model: its name, its dim letters, its global shape.
 struct WeightSpec {
@@ -114,7 +117,7 @@ struct WeightSpec {
 /// (final_norm_bias E); rope_cos PJ, rope_sin PJ with J = rotary·Q/2 where q and k are rotated,
 /// alibi_slopes H with rope=alibi. Weights stored as int8 have scales after a layer's biases:
 /// wq_scale HQ, wk_scale, wv_scale KQ, w_gate_scale F, (gated: w_up_scale F), and block_out_scale
-/// E, or (serial) wo_scale, w_out_scale E.
+/// E, or (serial) wo_scale, w_out_scale E. Of a text: its own.
 std::vector<WeightSpec> weight_specs(const ModelConfig& config, WeightType type = WeightType::f32);
 /// Returns whether the model has the weight, "w_up" or "norm2_bias"; scales only with weights=int8.
 bool has_weight(const ModelConfig& config, std::string_view name,
@@ -124,7 +127,7 @@ bool has_weight(const ModelConfig& config, std::string_view name,
 const WeightRow* scale_of(const ModelConfig& config, std::string_view matrix);
 /// Returns the id of a weight: "layer0.wq" for "wq" of layer 0; for a weight of the whole model its
 /// name.
-std::string weight_id(std::int64_t layer, std::string_view name);
+std::string weight_id(std::int64_t layer, std::string_view name, const ModelRows* rows = nullptr);
 
 /// A checkpoint of docs/spec.md section 2: its name and its dim letters, in the table's order.
 struct CheckpointSpec {
@@ -154,6 +157,7 @@ Tensor constant_tensor(const ModelConfig& config);
 /// Returns the id of a checkpoint, statistic or input of a pass: "decode.1", 0 and "gate" give
 /// "decode.1.layer0.gate". The layer is omitted, as in "decode.1.embed", if layer < 0 or if the
 /// value belongs to no layer.
-std::string checkpoint_id(std::string_view pass, std::int64_t layer, std::string_view name);
+std::string checkpoint_id(std::string_view pass, std::int64_t layer, std::string_view name,
+                          const ModelRows* rows = nullptr);
 
 }  // namespace shardproof

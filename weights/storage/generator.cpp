@@ -12,6 +12,9 @@
 #include "weights/storage/detail/philox.h"
 #include "weights/storage/detail/weight_source.h"
 #include "weights/storage/fold.h"
+#include "weights/storage/text_weights.h"
+#include "weights/text/text_model.h"
+#include "weights/text/text_weights.h"
 
 namespace shardproof {
 namespace {
@@ -54,6 +57,17 @@ std::int64_t ranged(std::uint32_t word, std::int64_t low, std::int64_t high) {
 
 Weights generate_weights(const ModelConfig& config, std::uint64_t seed) {
   validate(config);
+  if (const TextModel* const of_text = text_model(config)) {
+    auto tensors = generate_text_weights(of_text->text(), of_text->sizes(), seed);
+    for (const WeightSpec& spec : weight_specs(config)) {
+      const TextWeight* const weight = of_text->weight_of_file(spec.name);
+      if (weight == nullptr || !is_rope_table(weight->kind)) continue;
+      const float rest = weight->kind == TextWeightKind::cosines ? 1.0F : 0.0F;
+      Tensor& table = tensors.at(spec.name);
+      table = table_of_pairs(*weight, table, spec.shape, rest);
+    }
+    return {config, {tensors.begin(), tensors.end()}};
+  }
   if (config.softmax == Softmax::base2) {
     ModelConfig plain = config;
     plain.softmax = Softmax::base_e;

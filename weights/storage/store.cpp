@@ -20,6 +20,7 @@
 #include "weights/hdf5/detail/reader.h"
 #include "weights/hdf5/detail/writer.h"
 #include "weights/model/registry.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof {
 namespace {
@@ -129,7 +130,7 @@ class WeightsFile {
     const std::optional<std::string> line = text(root_, "model");
     if (!line) refuse("weights_model", "names no model");
     try {
-      return parse_model(*line);
+      return read_model(*line);
     } catch (const Error& error) {
       refuse("weights_model", fmt::format("has a bad model line: {}", error.what()));
     }

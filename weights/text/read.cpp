@@ -124,7 +124,8 @@ class TextReader {
       const auto parts = split(pair, "=");
       if (parts.size() != 2 || !is_model_name(parts[0]) || parts[1].empty())
         malformed(line, "write small KEY=VALUE, KEY=VALUE");
-      if (!text_.small.try_emplace(std::string(parts[0]), std::string(parts[1]), number_).second)
+      const SmallSize size{std::string(parts[1]), number_};
+      if (!text_.small.try_emplace(std::string(parts[0]), size).second)
         throw Error("model_c2", fmt::format("{} is given twice", parts[0]));
     }
   }

@@ -12,6 +12,7 @@
 #include "weights/text/loops.h"
 #include "weights/text/rules.h"
 #include "weights/text/sizes.h"
+#include "weights/text/text_weights.h"
 #include "weights/text/writer.h"
 
 namespace shardproof {

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "weights/base/error.h"
+#include "weights/model/model_config.h"
+#include "weights/model/model_rows.h"
+#include "weights/text/model_text.h"
+#include "weights/text/sizes.h"
+
+namespace shardproof {
+
+/// A model that is given as a text, in one size: its rows are those of its flat form
+/// (weights/text/flat.h), a checkpoint for each line.
+class TextModel : public ModelRows {
+ public:
+  /// `line` names it in case lines: "my.model,E=64". Throws Error("model_c17", ...) (two sections
+  /// define one name), and what sizes_of throws.
+  TextModel(const ModelText& text, const TextKeys& keys, std::string line);
+
+  const ModelText& text() const { return text_; }
+  const ModelText& flat() const { return flat_; }
+  const TextSizes& sizes() const { return sizes_; }
+  /// Returns the weight with this name in the text, of the section that declares it first.
+  const TextWeight* weight(std::string_view name) const;
+  /// Returns the weight of the model with this name in files; null for one of a layer.
+  const TextWeight* weight_of_file(std::string_view name) const;
+
+ private:
+  ModelText text_, flat_;
+  TextSizes sizes_;
+};
+
+/// Returns the config of a text's model, with its rows.
+ModelConfig model_config(std::shared_ptr<const TextModel> model);
+/// Returns the text of a config's model, or null if it is one of keys.
+const TextModel* text_model(const ModelConfig& config);
+
+/// Returns whether two configs are of the same model: of texts those of equal canonical form and
+/// sizes, wherever they were read from.
+bool same_model(const ModelConfig& a, const ModelConfig& b);
+
+/// Returns whether the model of a case line is a file of a text: "my.model", "my.model,E=64".
+bool is_text_file(std::string_view model);
+/// Reads "FILE.model[,KEY=VALUE...]". Throws Error: "model_key" (a key without a value, or given
+/// twice), and what load_model_text, flat_text and sizes_of throw.
+ModelConfig load_model(std::string_view line);
+/// Reads the model of a case line: parse_model(), or load_model() of a text's file.
+ModelConfig read_model(std::string_view model);
+
+}  // namespace shardproof
