@@ -148,6 +148,19 @@ Program hand_over(const Layout& from, const Layout& to, const Extents& extents,
   return cache_moves({kHandOverProgram, ""}, from, to, extents, torus);
 }
 
+Program hand_over(const PhasePrograms& from, const PhasePrograms& to, const Extents& extents,
+                  const Torus& torus) {
+  if (from.text_caches.empty()) return hand_over(from.cache, to.cache, extents, torus);
+  ProgramWriter w(std::string(kHandOverProgram), ActType::f32, extents, torus);
+  w.set_rows(from.layer.rows);
+  std::vector<std::string> outputs;
+  for (std::size_t i = 0; i < from.text_caches.size(); ++i) {
+    const auto& [name, layout] = from.text_caches[i];
+    outputs.push_back(w.lead(w.input(name, layout, name), to.text_caches.at(i).second).name);
+  }
+  return w.finish(outputs);
+}
+
 Layout as_prefixes(const Layout& cache) {
   std::vector<Layout::Dim> dims = cache.dims();
   for (Layout::Dim& dim : dims)

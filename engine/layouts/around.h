@@ -1,5 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "engine/layouts/partition.h"
 #include "engine/layouts/writer.h"
 #include "weights/model/sampling.h"
@@ -17,6 +22,32 @@ struct PhasePrograms {
   Torus torus;      ///< torus that the programs were built for
   /// Layout of pk and pv where rows continue prefixes: `NTKQ`, `N_zyxTKQ`; otherwise without dims.
   Layout prefix_cache = {};
+  /// Of a text's model: the caches by name, with their layouts. Otherwise empty: k_cache and
+  /// v_cache have the layout `cache`.
+  std::vector<std::pair<std::string, Layout>> text_caches = {};
+  /// Of a text's model whose layers differ: the programs of layers that `layer` is not of.
+  std::vector<Program> other_layers = {};
+  /// By layer, 0 for `layer`, n for other_layers[n - 1]; empty: all are `layer`.
+  std::vector<std::size_t> layer_programs = {};
+
+  /// Returns the program of a layer.
+  const Program& layer_program(std::int64_t index) const {
+    const std::size_t n =
+        layer_programs.empty() ? 0 : layer_programs.at(static_cast<std::size_t>(index));
+    return n == 0 ? layer : other_layers.at(n - 1);
+  }
+  /// Returns the names and layouts of the caches.
+  std::vector<std::pair<std::string, Layout>> caches() const {
+    if (!text_caches.empty()) return text_caches;
+    return {{"k_cache", cache}, {"v_cache", cache}};
+  }
+  /// Returns embedding, layers and head, in this order.
+  std::vector<const Program*> all() const {
+    std::vector<const Program*> programs{&embed, &layer};
+    for (const Program& other : other_layers) programs.push_back(&other);
+    programs.push_back(&head);
+    return programs;
+  }
 };
 
 /// Adds embedding, head and sampling to a layer, by the layout of its residual stream. Both ends
@@ -38,6 +69,9 @@ Program sampling_program(const Sampling& sampling);
 
 /// Moves a layer's K and V caches from one phase's layout to the next's; no ops if they agree.
 Program hand_over(const Layout& from, const Layout& to, const Extents& extents, const Torus& torus);
+/// Moves the caches of a text's layer, by name, from one phase's layouts to the next's.
+Program hand_over(const PhasePrograms& from, const PhasePrograms& to, const Extents& extents,
+                  const Torus& torus);
 
 /// Renames a cache layout's dims to those of prefix caches, B to N and M to T; no data moves.
 Layout as_prefixes(const Layout& cache);

@@ -4,12 +4,18 @@
 #include <fmt/ranges.h>
 
 #include "weights/model/registry.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof {
 
 Extents extents_of(const ModelConfig& config, std::int64_t batch, std::int64_t L,
                    const SharedPrefix& prefix) {
   // No layout shards M or T.
+  if (const TextModel* const of_text = text_model(config)) {
+    Extents all(of_text->sizes().extents.begin(), of_text->sizes().extents.end());
+    all.insert({{'B', batch}, {'L', L}, {'M', 1}});
+    return all;
+  }
   Extents all{{'B', batch},    {'L', L},        {'M', 1},        {'E', config.E}, {'F', config.F},
               {'H', config.H}, {'K', config.K}, {'Q', config.Q}, {'V', config.V}};
   if (prefix.given()) all.insert({{'N', prefix.rows}, {'T', 1}});
@@ -21,7 +27,7 @@ WrittenValue ProgramWriter::input(const std::string& name, const Layout& layout,
   const int n = ++taken_[name];
   const std::string own = n == 1 ? name : name + std::to_string(n);
   const Role::Kind kind = Role::parse(role).kind;
-  const WeightRow* const row = weight_row(Role::parse(role).name);
+  const WeightRow* const row = weight_row(Role::parse(role).name, rows_.get());
   const bool weight =
       kind == Role::Kind::weight &&
       (row == nullptr || (row->kind != WeightKind::rope_table && row->kind != WeightKind::slopes));
@@ -69,8 +75,10 @@ WrittenValue ProgramWriter::stored(const WrittenValue& value, const std::string&
 }
 
 Program ProgramWriter::finish(const std::vector<std::string>& outputs) const {
-  return parse_program(name_, fmt::format("{}{}output {}", fmt::join(inputs_, ""), steps_,
-                                          fmt::join(outputs, ", ")));
+  Program program = parse_program(name_, fmt::format("{}{}output {}", fmt::join(inputs_, ""),
+                                                     steps_, fmt::join(outputs, ", ")));
+  program.rows = rows_;
+  return program;
 }
 
 WrittenValue write_norm(ProgramWriter& w, const ModelConfig& config, const WrittenValue& x,

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,9 @@ class ProgramWriter {
   /// The stored checkpoint: a step of its own in bf16, the value itself in f32.
   WrittenValue stored(const WrittenValue& value, const std::string& checkpoint);
 
+  /// Sets the rows of a text's model, which the program then has.
+  void set_rows(std::shared_ptr<const ModelRows> rows) { rows_ = std::move(rows); }
+
   std::size_t length() const { return length_; }  ///< steps so far
   Program finish(const std::vector<std::string>& outputs) const;
 
@@ -75,6 +79,7 @@ class ProgramWriter {
   bool bf16_;
   std::size_t length_ = 0;
   std::map<std::string, int> taken_;
+  std::shared_ptr<const ModelRows> rows_;
 };
 
 /// Selects one of a model's norms.

@@ -85,7 +85,7 @@ class Typing {
   }
 
   void define(const ValueDecl& result, Type type) {
-    check_dims(result);
+    check_dims(result, program_.rows.get());
     if (!types_.emplace(result.name, std::move(type)).second)
       throw Error("program_c2", fmt::format("{} is defined twice", result.name));
   }
@@ -149,8 +149,8 @@ class Typing {
 
 }  // namespace
 
-void check_dims(const ValueDecl& result) {
-  const std::string want = dims_of(result.role);
+void check_dims(const ValueDecl& result, const ModelRows* rows) {
+  const std::string want = dims_of(result.role, rows);
   if (want.empty())
     throw Error("program_c5",
                 fmt::format("{}: there is no value '{}'", result.name, result.role.to_string()));

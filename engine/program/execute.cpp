@@ -19,7 +19,12 @@
 namespace shardproof {
 namespace {
 
-bool is_activation(const Role& m) {
+/// Returns true if a caller that donates its inputs no longer needs one of this role. What the
+/// embedding of a text's model returns, all layers read.
+bool is_activation(const Role& m, const ModelRows* rows) {
+  if (rows != nullptr && m.kind == Role::Kind::checkpoint)
+    if (const ValueRow* const row = value_row(m, rows); row != nullptr && !row->per_layer)
+      return false;
   return m.kind != Role::Kind::weight && m.kind != Role::Kind::input &&
          m.kind != Role::Kind::constant && m.kind != Role::Kind::prefix;
 }
@@ -144,7 +149,7 @@ std::map<std::string, SharedValue> execute(const Program& program,
   std::vector<std::pair<std::string, std::weak_ptr<Sharded>>> poisonable;
   if (execution.hazards.poison && execution.donate_inputs)
     for (const ValueDecl& input : program.inputs)
-      if (is_activation(input.role) && live.needed.contains(input.name))
+      if (is_activation(input.role, program.rows.get()) && live.needed.contains(input.name))
         poisonable.emplace_back(input.name,
                                 std::const_pointer_cast<Sharded>(values.at(input.name)));
 

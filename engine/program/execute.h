@@ -24,9 +24,10 @@ struct ProgramMemo;
 
 /// The place of a program in a run.
 struct Scope {
-  std::string pass;      ///< "prefill.c0", "decode.1"
-  std::string previous;  ///< the preceding pass; empty in the first
-  int layer = 0;         ///< layer of a layer program; the last layer for the head
+  std::string pass;                 ///< "prefill.c0", "decode.1"
+  std::string previous;             ///< the preceding pass; empty in the first
+  int layer = 0;                    ///< layer of a layer program; the last layer for the head
+  const ModelRows* rows = nullptr;  ///< of a text's model; null: of one of keys
 
   /// The stable name of a step: "decode.1.layer0.gate" for value `gate` of a layer program.
   std::string step(const Program& program, const std::string& value) const;

@@ -52,8 +52,8 @@ std::string Role::to_string() const {
   return text + name;
 }
 
-const ValueRow* value_row(const Role& role) {
-  const ValueRow* const row = value_row(role.name);
+const ValueRow* value_row(const Role& role, const ModelRows* rows) {
+  const ValueRow* const row = value_row(role.name, rows);
   if (row == nullptr) return nullptr;
   bool fits = row->kind == ValueKind::checkpoint || row->kind == ValueKind::layer_input;
   if (role.kind == Role::Kind::weight) fits = false;
@@ -64,12 +64,12 @@ const ValueRow* value_row(const Role& role) {
   return fits ? row : nullptr;
 }
 
-std::string dims_of(const Role& role) {
+std::string dims_of(const Role& role, const ModelRows* rows) {
   std::string letters;
-  if (const WeightRow* const weight = weight_row(role.name);
+  if (const WeightRow* const weight = weight_row(role.name, rows);
       weight != nullptr && role.kind == Role::Kind::weight)
     letters = weight->dims;
-  if (const ValueRow* const value = value_row(role)) letters = value->dims;
+  if (const ValueRow* const value = value_row(role, rows)) letters = value->dims;
   if (role.kind == Role::Kind::prefix) {
     std::replace(letters.begin(), letters.end(), 'B', 'N');
     std::replace(letters.begin(), letters.end(), 'M', 'T');
@@ -85,25 +85,27 @@ std::string dims_of(const Role& role) {
 WireType wire_type(const ValueDecl& value, const Numerics& numerics, const ModelConfig& config) {
   const Role& role = value.role;
   if (role.kind == Role::Kind::weight) {
-    const WeightRow* const row = weight_row(role.name);
+    const WeightRow* const row = weight_row(role.name, config.rows.get());
     return row == nullptr ? WireType::f32 : row->wire(numerics);
   }
-  const ValueRow* const row = value_row(role);
+  const ModelRows* const rows = config.rows.get();
+  const ValueRow* const row = value_row(role, rows);
   const bool rounded = role.kind != Role::Kind::raw && role.kind != Role::Kind::scaled &&
                        role.kind != Role::Kind::unstored;
   if (value.layout.is_partial())
-    return partial_wire_type(role, numerics) == FloatType::bf16 ? WireType::bf16 : WireType::f32;
+    return partial_wire_type(role, numerics, rows) == FloatType::bf16 ? WireType::bf16
+                                                                      : WireType::f32;
   if (row == nullptr || !rounded) return WireType::f32;
   return row->wire(numerics, config);
 }
 
-FloatType acc_type(const Role& role, const Numerics& numerics) {
-  const ValueRow* const row = value_row(role);
+FloatType acc_type(const Role& role, const Numerics& numerics, const ModelRows* rows) {
+  const ValueRow* const row = value_row(role, rows);
   return row != nullptr && row->acc ? numerics.acc : FloatType::f32;
 }
 
-FloatType partial_wire_type(const Role& role, const Numerics& numerics) {
-  const ValueRow* const row = value_row(role);
+FloatType partial_wire_type(const Role& role, const Numerics& numerics, const ModelRows* rows) {
+  const ValueRow* const row = value_row(role, rows);
   return row != nullptr && row->wire_rounds ? numerics.wire : FloatType::f32;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,11 +43,11 @@ struct Role {
 };
 
 /// The registry's row of a role's value; null for a weight, and where the registry has no value of
-/// that kind and name.
-const ValueRow* value_row(const Role& role);
+/// that kind and name. `rows` are those of a text's model, null of one of keys.
+const ValueRow* value_row(const Role& role, const ModelRows* rows = nullptr);
 /// The dim letters of a role, as programs declare it: those of its row or weight, with N and T in
 /// place of B and M for prefixes, and without L for `last`. Empty if the registry has no row.
-std::string dims_of(const Role& role);
+std::string dims_of(const Role& role, const ModelRows* rows = nullptr);
 
 /// The origin of a statement or program. For messages only: ignored by comparison.
 struct Line {
@@ -117,8 +118,9 @@ WireType wire_type(const ValueDecl& value, const Numerics& numerics, const Model
 /// In the f32 regime, the type that a value's sums are accumulated in (acc, for S of a W matrix),
 /// and the type that its partial sums travel in (wire). Both are f32 where the registry does not
 /// say that acc and wire apply to the value.
-FloatType acc_type(const Role& role, const Numerics& numerics);
-FloatType partial_wire_type(const Role& role, const Numerics& numerics);
+FloatType acc_type(const Role& role, const Numerics& numerics, const ModelRows* rows = nullptr);
+FloatType partial_wire_type(const Role& role, const Numerics& numerics,
+                            const ModelRows* rows = nullptr);
 
 /// A strategy as data: typed ops over named tensors, in execution order. One program is one layer,
 /// or the embedding, the head, the sampling or the hand-over of a cache.
@@ -129,6 +131,8 @@ struct Program {
   std::vector<std::string> outputs;  ///< returned to the caller
   Line output_line = {};
   Source source = {};
+  /// Of a text's model: the rows of its values; null: those of keys.
+  std::shared_ptr<const ModelRows> rows = nullptr;
 
   /// "p.txt line 14: " for a program file, "p.txt: " if no line applies, otherwise "".
   std::string where(const Line& line) const;

@@ -100,8 +100,10 @@ Sharded Step::collective() {
 Summation Step::summation() const {
   const Role& role = op_.results[0].role;
   const bool scatters = op_row(op_.kind).reduces && op_row(op_.kind).depends_on_place;
-  return {execution_.numerics.schedule, acc_type(role, execution_.numerics),
-          partial_wire_type(role, execution_.numerics), op_.loop, scatters ? dim(op_.dim) : 0};
+  const ModelRows* const rows = execution_.config.rows.get();
+  return {execution_.numerics.schedule, acc_type(role, execution_.numerics, rows),
+          partial_wire_type(role, execution_.numerics, rows), op_.loop,
+          scatters ? dim(op_.dim) : 0};
 }
 
 /// Returns true if some row has fewer tokens than the pass.

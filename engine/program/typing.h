@@ -18,7 +18,7 @@ std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus
 
 /// Throws Error("program_c5", ...) unless the layout's letters are the dims of the value's role,
 /// in that order.
-void check_dims(const ValueDecl& result);
+void check_dims(const ValueDecl& result, const ModelRows* rows = nullptr);
 
 /// Types every value of the program, given its inputs' global shapes, before anything runs. Throws
 /// the first finding: what infer throws, naming the step, and "program_c1" (a value used before it

@@ -10,6 +10,7 @@
 #include <ostream>
 
 #include "weights/base/error.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof {
 namespace {
@@ -100,12 +101,17 @@ Case parse_case(std::string_view line, const std::vector<Strategy>& own) {
   if (const auto* v = get("torus")) c.torus = Torus::parse(*v);
   if (const auto* v = get("decode_torus")) c.decode_torus = Torus::parse(*v);
   if (const auto* v = get("model"))
-    c.model = parse_model(*v);
+    c.model = read_model(*v);
   else
     c.model = parse_model("palm-tiny");
   c.prefill = Strategy::parse(get("prefill") ? *get("prefill") : "ws2d:heads", own);
   c.decode = get("decode") ? Strategy::parse(*get("decode"), own) : c.prefill;
   if (const auto* v = get("block")) {
+    if (c.model.rows != nullptr)
+      throw Error("case_model",
+                  fmt::format("model={}: block={} is not for a model's text, which says "
+                              "it; legal: leave block out",
+                              print_model(c.model), *v));
     const Block block = parse_block(*v);
     // An equal value twice is allowed: a refusal's nearest legal model includes its block.
     if (const auto* m = get("model");
@@ -151,8 +157,7 @@ Passes Case::passes() const {
 }
 
 std::string print_case(const Case& c) {
-  ModelConfig model = c.model;
-  model.block = parse_model(model.preset).block;  // printed by its own key
+  const bool of_text = c.model.rows != nullptr;
   const bool prefill_alone = c.prefill.program() != nullptr && c.gen == 1 && c.decode.ships();
   const auto phase = [](const char* key, const Strategy& strategy) {
     return strategy.program() != nullptr ? "" : fmt::format(" {}={}", key, strategy.to_string());
@@ -164,11 +169,12 @@ std::string print_case(const Case& c) {
     return value == 0 ? "" : fmt::format(" {}={}", key, value);
   };
   return fmt::format(
-      "torus={}{} model={}{}{} block={}{} batch={} prompt={}{}{} chunk={} gen={} "
+      "torus={}{} model={}{}{}{}{} batch={} prompt={}{}{} chunk={} gen={} "
       "seed={}{}{}{}",
       c.torus.to_string(), c.decode_torus ? " decode_torus=" + c.decode_torus->to_string() : "",
-      print_model(model), phase("prefill", c.prefill),
-      prefill_alone ? "" : phase("decode", c.decode), to_string(c.model.block), numerics, c.batch,
+      print_model_of_case(c.model), phase("prefill", c.prefill),
+      prefill_alone ? "" : phase("decode", c.decode),
+      of_text ? "" : fmt::format(" block={}", to_string(c.model.block)), numerics, c.batch,
       c.prompt, c.lengths.given() ? " lengths=" + c.lengths.to_string() : "",
       c.prefix.given() ? " prefix=" + c.prefix.to_string() : "", c.chunk, c.gen, c.seed,
       given("pad_heads", c.pad_heads), given("pad_vocab", c.pad_vocab), print_sampling(c.sampling));
@@ -179,6 +185,14 @@ void require_one_torus(const Case& c, std::string_view what) {
     throw Error("case_split", fmt::format("decode_torus={}: {} is of one torus; legal: leave "
                                           "decode_torus out",
                                           c.decode_torus->to_string(), what));
+}
+
+void require_keys(const Case& c, std::string_view what) {
+  if (c.model.rows != nullptr)
+    throw Error("case_model",
+                fmt::format("model={}: {} is of a model of keys; legal: a preset with "
+                            "keys (shardproof list models)",
+                            print_model(c.model), what));
 }
 
 bool has_program(const Case& c) {

@@ -59,8 +59,8 @@ const std::vector<std::string>& case_keys();
 /// strategies beside the shipped ones. Throws Error: "case_c0" (no key=value), "case_c1" (unknown
 /// key, the nearest named), "case_c2" (repeated key), "case_c3" (a value that is not a number or is
 /// out of range), "case_numerics" (an unknown word for `numerics`, or another key that contradicts
-/// it); and what parse_row_lengths, parse_prefix, parse_model, parse_block, Torus, Strategy and the
-/// setters of numerics_keys() throw.
+/// it), "case_model" (block= beside a model's text); and what parse_row_lengths, parse_prefix,
+/// read_model, parse_block, Torus, Strategy and the setters of numerics_keys() throw.
 Case parse_case(std::string_view line, const std::vector<Strategy>& own = {});
 
 /// Prints every key in one fixed order; decode's torus, lengths, prefixes, padding and sampling
@@ -71,6 +71,10 @@ std::string print_case(const Case& c);
 /// Throws Error("case_split", ...) if the case decodes on a torus of its own, which `what` ("a
 /// trace") does not support.
 void require_one_torus(const Case& c, std::string_view what);
+
+/// Throws Error("case_model", ...) if the case's model is a text, which `what` ("a golden") does
+/// not support.
+void require_keys(const Case& c, std::string_view what);
 
 /// Returns true if a phase is a user's layer program.
 bool has_program(const Case& c);

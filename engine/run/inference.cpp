@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -45,9 +46,15 @@ IntTensor positions_of(const PassPlan& pass) {
   return positions;
 }
 
-struct Caches {
-  SharedValue k, v;
-};
+/// The slots of a pass's caches, int32 [M].
+IntTensor slots_of(const PassPlan& pass) {
+  IntTensor slots({pass.cached + pass.L});
+  std::iota(slots.data.begin(), slots.data.end(), 0);
+  return slots;
+}
+
+/// The caches of a layer, by name.
+using Caches = std::map<std::string, SharedValue>;
 
 /// Relabels a cache filled by the passes over prefixes as the rows that continue them read it.
 SharedValue prefix_cache(const SharedValue& cache) {
@@ -98,24 +105,28 @@ class Runner {
     const auto pos_value =
         std::make_shared<Sharded>(shard(positions_of(pass), bl, programs.torus, replicas));
 
-    SharedValue x = run(programs.embed, 0, {{"input ids", ids_value}})["embed"];
+    // What every layer and the head may read: inputs of the pass, what the embedding returns.
+    std::map<std::string, SharedValue> of_pass{{"input ids", ids_value}, {"input pos", pos_value}};
+    if (plan_.source_case.model.rows != nullptr)
+      of_pass["input slot"] = std::make_shared<Sharded>(
+          shard(slots_of(pass), Layout::parse("M"), programs.torus, replicas));
+    of_pass.merge(run(programs.embed, 0, of_pass));
+    SharedValue x = of_pass["embed"];
     for (int l = 0; l < layers() && !ended(); ++l) {
-      Caches& cache = caches_[static_cast<std::size_t>(l)];
-      std::map<std::string, SharedValue> given{{"in", x},
-                                               {"input pos", pos_value},
-                                               {"previous k_cache", cache.k},
-                                               {"previous v_cache", cache.v}};
-      if (!prefixes_.empty()) {
-        const Caches& prefix = prefixes_[static_cast<std::size_t>(l)];
-        given["prefix k_cache"] = prefix.k;
-        given["prefix v_cache"] = prefix.v;
-      }
-      auto out = run(programs.layer, l, given);
+      Caches& caches = caches_[static_cast<std::size_t>(l)];
+      std::map<std::string, SharedValue> given = of_pass;
+      given["in"] = x;
+      for (const auto& [name, cache] : caches) given["previous " + name] = cache;
+      if (!prefixes_.empty())
+        for (const auto& [name, cache] : prefixes_[static_cast<std::size_t>(l)])
+          given["prefix " + name] = cache;
+      auto out = run(programs.layer_program(l), l, given);
       x = out["out"];
-      cache = {out["k_cache"], out["v_cache"]};
+      for (auto& [name, cache] : caches) cache = out[name];
     }
     if (ended()) return nullptr;
-    const SharedValue logits = run(programs.head, layers() - 1, {{"out", x}})["logits"];
+    of_pass["out"] = x;
+    auto out = run(programs.head, layers() - 1, of_pass);
     if (!pass.sample || ended()) return nullptr;
     draw_by_.rows.clear();
     for (const PassRows& group : pass.rows)
@@ -123,15 +134,17 @@ class Runner {
         const std::size_t b = draw_by_.rows.size();
         draw_by_.rows.push_back({plan_.row_id(b), generated[b]});
       }
-    return run(programs.sample, layers() - 1, {{"logits", logits}})["token"];
+    return run(programs.sample, layers() - 1, out)["token"];
   }
 
   /// Moves the caches after the last pass of a phase, before the first of the next.
   void hand_over(const PassPlan& last) {
     pass_ = &last;
     if (last.phase == Phase::prefix) {
-      for (const Caches& cache : caches_)
-        prefixes_.push_back({prefix_cache(cache.k), prefix_cache(cache.v)});
+      for (const Caches& caches : caches_) {
+        Caches& prefixes = prefixes_.emplace_back();
+        for (const auto& [name, cache] : caches) prefixes[name] = prefix_cache(cache);
+      }
       empty_caches(plan_.prefill, plan_.passes.batch());
       lead(prefixes_, plan_.prefix_hand_over, "prefix ", /*cross=*/false);
       return;
@@ -154,31 +167,35 @@ class Runner {
 
   /// Sets the empty caches that a phase begins with.
   void empty_caches(const PhasePrograms& phase, std::int64_t batch) {
-    const Shape none{batch, 0, plan_.placed.K, plan_.placed.Q};
-    const auto empty = std::make_shared<Sharded>(
-        field_ == nullptr ? shard(Tensor(none), phase.cache, phase.torus, hazards_.placed())
-                          : shard(Array<FieldElement>(none), phase.cache, phase.torus, field_,
-                                  hazards_.placed()));
-    caches_.assign(static_cast<std::size_t>(layers()), {empty, empty});
+    Caches empty;
+    for (const auto& [name, layout] : phase.caches()) {
+      const Shape none = shape_of(layout.letters(), plan_.placed, {.B = batch});
+      empty[name] = std::make_shared<Sharded>(
+          field_ == nullptr
+              ? shard(Tensor(none), layout, phase.torus, hazards_.placed())
+              : shard(Array<FieldElement>(none), layout, phase.torus, field_, hazards_.placed()));
+    }
+    caches_.assign(static_cast<std::size_t>(layers()), empty);
   }
 
-  /// Moves caches through a hand-over that names them word + "k_cache", word + "v_cache"; if
+  /// Moves caches through a hand-over that has `word` before their names, "prefix k_cache"; if
   /// `cross`, first to the decode's torus. Then a program without ops runs too, so that observers
   /// see what arrived.
   void lead(std::vector<Caches>& caches, const Program& program, const std::string& word,
             bool cross) {
     if (program.ops.empty() && !cross) return;
     for (std::size_t l = 0; l < caches.size() && !ended(); ++l) {
-      Caches& cache = caches[l];
-      const std::string k = word + "k_cache", v = word + "v_cache";
-      if (cross) {
-        const CacheCrossing crossing(program, plan_.decode.torus,
-                                     execution(program, static_cast<int>(l)));
-        cache = {crossing.of(cache.k, k), crossing.of(cache.v, v)};
-        if (ended()) return;
+      std::map<std::string, SharedValue> given;
+      const auto index = static_cast<int>(l);
+      for (auto& [name, cache] : caches[l]) {
+        if (cross)
+          cache = CacheCrossing(program, plan_.decode.torus, execution(program, index))
+                      .of(cache, word + name);
+        given[word + name] = cache;
       }
-      auto out = run(program, static_cast<int>(l), {{k, cache.k}, {v, cache.v}});
-      cache = {out[k], out[v]};
+      if (ended()) return;
+      auto out = run(program, index, given);
+      for (auto& [name, cache] : caches[l]) cache = out[word + name];
     }
   }
 
@@ -205,7 +222,7 @@ class Runner {
     return {plan_.source_case.model,
             threads_,
             observer_,
-            {pass_->name, pass_->previous, layer},
+            {pass_->name, pass_->previous, layer, plan_.source_case.model.rows.get()},
             plan_.source_case.numerics,
             hazards_,
             /*donate_inputs=*/true,

@@ -108,8 +108,9 @@ double checkpoint_bytes(const RunPlan& plan) {
     const bool of_prefixes = pass.phase == Phase::prefix;
     pass.cached = (of_prefixes ? plan.passes.prefix().length : plan.passes.cached()) - pass.L;
     for (const CheckpointSpec& spec : checkpoint_specs(m)) {
-      const double n = 4.0 * static_cast<double>(group.count()) *
-                       count(shape_of(spec.dims, m, extents_of(pass, *value_row(spec.name))));
+      const double n =
+          4.0 * static_cast<double>(group.count()) *
+          count(shape_of(spec.dims, m, extents_of(pass, *value_row(spec.name, m.rows.get()))));
       bytes += (spec.per_layer ? static_cast<double>(m.layers) : 1.0) * n;
     }
   }

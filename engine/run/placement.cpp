@@ -3,6 +3,8 @@
 #include "engine/ops/quantize.h"
 #include "engine/run/dim_padding.h"
 #include "weights/model/registry.h"
+#include "weights/text/text_model.h"
+#include "weights/text/text_weights.h"
 
 namespace shardproof {
 namespace {
@@ -18,8 +20,9 @@ Layout resident_layout(const Program& program, const WeightRow& row) {
 
 Sharded PlacedWeights::shards_of(std::string_view name, const Place& place,
                                  const Layout& layout) const {
-  const Tensor& tensor = weights_.at(weight_id(place.layer, name));
-  const WeightRow* const row = weight_row(name);
+  const ModelRows* const rows = model_.rows.get();
+  const Tensor& tensor = weights_.at(weight_id(place.layer, name, rows));
+  const WeightRow* const row = weight_row(name, rows);
   if (row == nullptr || tensor.shape == shape_of(row->dims, model_))
     return shard(tensor, layout, place.torus, replicas_);
   return shard(padded(tensor, shape_of(row->dims, model_), padding_of(row->kind)), layout,
@@ -47,18 +50,26 @@ const Tensor& PlacedWeights::scale(const WeightRow& row, const Place& place) {
 
 Sharded PlacedWeights::made_of_field(const std::string& name, const Place& place,
                                      const Layout& layout) {
-  const ValueRow* const value = value_row(name);
+  const ValueRow* const value = value_row(name, model_.rows.get());
   if (value != nullptr && value->kind == ValueKind::constant) {
     Array<FieldElement> ones(constant_tensor(weights_.config()).shape, field_->integer(1));
     return shard(ones, layout, place.torus, field_, replicas_);
   }
-  const std::string id = weight_id(place.layer, name);
+  const ModelRows* const rows = model_.rows.get();
+  const std::string id = weight_id(place.layer, name, rows);
   for (const WeightSpec& spec : weight_specs(weights_.config(), type_)) {
     if (spec.name != id) continue;
     Array<FieldElement> tensor(spec.shape);
+    const TextModel* const of_text = text_model(model_);
+    const TextWeight* const text = of_text != nullptr ? of_text->weight(name) : nullptr;
+    const bool pairs = text != nullptr && is_rope_table(text->kind);
+    if (pairs) tensor = Array<FieldElement>(shape_of_pairs(*text, of_text->sizes()));
     const FieldFunction stream("weight " + id);
     for (std::size_t i = 0; i < tensor.data.size(); ++i) tensor.data[i] = field_->input(stream, i);
-    const WeightRow& row = *weight_row(name);
+    if (pairs)
+      tensor = table_of_pairs(*text, tensor, spec.shape,
+                              field_->integer(text->kind == TextWeightKind::cosines ? 1 : 0));
+    const WeightRow& row = *weight_row(name, rows);
     const FieldElement rest = field_->integer(static_cast<std::int64_t>(padding_of(row.kind)));
     return shard(padded(tensor, shape_of(row.dims, model_), rest), layout, place.torus, field_,
                  replicas_);
@@ -67,10 +78,10 @@ Sharded PlacedWeights::made_of_field(const std::string& name, const Place& place
 }
 
 Sharded PlacedWeights::make(const std::string& name, const Place& place, const Layout& layout) {
-  const ValueRow* const value = value_row(name);
+  const ValueRow* const value = value_row(name, model_.rows.get());
   if (value != nullptr && value->kind == ValueKind::constant)
     return shard(constant_tensor(weights_.config()), layout, place.torus, replicas_);
-  const WeightRow* const row = weight_row(name);
+  const WeightRow* const row = weight_row(name, model_.rows.get());
   const WeightRow* const of = scale_of(weights_.config(), name);
   if (quantizes_ && row != nullptr && row->kind == WeightKind::scale)
     return shard(scale(*row, place), layout, place.torus, replicas_);
@@ -82,7 +93,7 @@ Sharded PlacedWeights::make(const std::string& name, const Place& place, const L
 }
 
 SharedValue PlacedWeights::get(const std::string& name, const Place& place, const Layout& layout) {
-  const std::string id = weight_id(place.layer, name);
+  const std::string id = weight_id(place.layer, name, model_.rows.get());
   SharedValue& value = placed_[id + " : " + layout.to_string() + " on " + place.torus.to_string()];
   if (value) return value;
   Sharded placed =
@@ -104,7 +115,7 @@ void PlacedWeights::place(const PhasePrograms& programs) {
   supply(programs.embed, programs.torus, 0, ignored);
   supply(programs.head, programs.torus, 0, ignored);
   for (int l = 0; l < static_cast<int>(weights_.config().layers); ++l)
-    supply(programs.layer, programs.torus, l, ignored);
+    supply(programs.layer_program(l), programs.torus, l, ignored);
 }
 
 }  // namespace shardproof

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/layouts/text_programs.h"
 #include "engine/run/detail/type_check.h"
 #include "engine/run/dim_padding.h"
 #include "engine/strategies/layer_file.h"
@@ -96,8 +97,25 @@ void require_programs(const Case& c, const ModelConfig& placed, const Passes& pa
   if (!findings.all().empty()) throw FindingsError(findings.all());
 }
 
+/// Requires of the case of a text's model what its programs need; the rest partition() refuses.
+void require_table(const Case& c, const Passes& passes) {
+  const auto refuse = [&](std::string_view key, std::string_view why) {
+    throw Error("case_model", fmt::format("model={}: {} {}", print_model(c.model), key, why));
+  };
+  if (has_program(c)) refuse("a layer program", "is of a model of keys; legal: a table of layouts");
+  if (c.prefix.given()) refuse("prefix", "is not for a model's text; legal: no prefix");
+  if (c.pad_heads != 0 || c.pad_vocab != 0)
+    refuse("pad_heads and pad_vocab", "are not for a model's text; legal: leave them out");
+  if (c.numerics.weights == WeightType::int8)
+    refuse("weights=int8", "is not for a model's text; legal: f32, bf16");
+  if (!passes.full()) refuse("lengths", "are not for a model's text; legal: rows of one length");
+  if (passes.decodes()) require_decodes(c.decode);
+  require_lengths(c.prefill, c.torus, c.prompt, c.chunk, c.prefix);
+}
+
 void require_legal(const Case& c, const ModelConfig& placed, const Passes& passes,
                    Findings::Until until) {
+  if (c.model.rows != nullptr) return require_table(c, passes);
   require_programs(c, placed, passes, until);
   std::vector<Strategy> phases{c.prefill};
   if (passes.decodes()) {
@@ -136,6 +154,8 @@ PhasePrograms phase_programs(const Case& c, const ModelConfig& placed, const Pas
   const Strategy& strategy = phase == Phase::decode ? c.decode : c.prefill;
   const Extents all = extents(placed, passes, phase);
   const Torus& torus = c.torus_of(phase);
+  if (c.model.rows != nullptr)
+    return text_programs(strategy.table(), c.model, all, torus, c.numerics, c.sampling);
   if (const Program* layer = strategy.program())
     return programs_around(*layer, c.model, all, torus, c.numerics.act, c.sampling);
   return programs_around(layer_of(c, strategy, phase, all), c.model, all, torus, c.numerics.act,
@@ -167,8 +187,7 @@ RunPlan make_plan(const Case& c, Findings::Until until) {
   const Extents caches = extents(plan.placed, plan.passes, Phase::prefill);
   plan.crosses = c.decode_torus.has_value();
   const Torus& torus = plan.hand_over_torus();
-  plan.hand_over = hand_over(plan.crosses ? plan.decode.cache : plan.prefill.cache,
-                             plan.decode.cache, caches, torus);
+  plan.hand_over = hand_over(plan.crosses ? plan.decode : plan.prefill, plan.decode, caches, torus);
   if (!c.prefix.given()) return plan;
   plan.prefix = phase_programs(c, plan.placed, plan.passes, Phase::prefix);
   plan.prefix_hand_over = prefix_hand_over(as_prefixes(plan.prefix.cache),

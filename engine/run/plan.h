@@ -57,9 +57,9 @@ struct RunPlan {
 /// 1), "case_pad" (what require_padding says), "case_chunk" (not from 1 to the prompt's length),
 /// "case_split" (a torus of the decode's own without decode steps), "case_sampling" (numbers of
 /// sampling that are out of range, or beside greedy; random with regime=field), "case_prefix" (what
-/// require_prefix says; a layer program, which has one cache), "case_positions" (more positions
-/// than the RoPE tables have). Type errors of layer programs are thrown as a FindingsError: the
-/// first, or all, as `until` says.
+/// require_prefix says; a layer program, which has one cache), "case_model" (a key that is not for
+/// a model's text), "case_positions" (more positions than the RoPE tables have). Type errors of
+/// layer programs are thrown as a FindingsError: the first, or all, as `until` says.
 RunPlan make_plan(const Case& c, Findings::Until until = Findings::Until::first);
 
 /// The layer of a table, with its arrows, as this case's prefill, decode step or pass over

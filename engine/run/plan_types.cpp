@@ -17,15 +17,19 @@ std::map<std::string, Shape> input_shapes(const Program& program, const ModelCon
   std::map<std::string, Shape> inputs;
   for (const ValueDecl& input : program.inputs) {
     const Role& role = input.role;
+    const ModelRows* const rows = m.rows.get();
     if (role.kind == Role::Kind::weight && has_weight(m, role.name, WeightType::int8))
-      inputs[input.name] = shape_of(weight_row(role.name)->dims, m);
-    const ValueRow* const row = value_row(role);
+      inputs[input.name] = shape_of(weight_row(role.name, rows)->dims, m);
+    const ValueRow* const row = value_row(role, rows);
     const bool of_this_pass = role.kind == Role::Kind::checkpoint ||
                               role.kind == Role::Kind::input || role.kind == Role::Kind::constant;
     const bool from_before = role.kind == Role::Kind::previous || role.kind == Role::Kind::prefix;
-    if (row != nullptr && row->program_input && !role.last &&
-        (of_this_pass || (from_before && row->cache)))
-      inputs[input.name] = shape_of(dims_of(role), m, pass);
+    if (row == nullptr || !row->program_input || (role.last && rows == nullptr) ||
+        !(of_this_pass || (from_before && row->cache)))
+      continue;
+    PassExtents extents = pass;
+    if (rows != nullptr && !row->cache) extents.M += pass.L;  // the slots after the pass
+    inputs[input.name] = shape_of(dims_of(role, rows), m, extents);
   }
   return inputs;
 }
@@ -62,6 +66,8 @@ std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings) {
     // The order decides which finding comes first.
     PassTypes types;
     types.layer = of(programs.layer, pass.name);
+    for (const Program& other : programs.other_layers)
+      types.other_layers.push_back(of(other, pass.name));
     types.embed = of(programs.embed, pass.name);
     types.head = of(programs.head, pass.name);
     types.sample = of(programs.sample, pass.sample ? pass.name : prefilled);

@@ -18,6 +18,7 @@ using ValueTypes = std::map<std::string, Type>;
 /// The types of one pass's programs.
 struct PassTypes {
   ValueTypes embed, layer, head, sample;
+  std::vector<ValueTypes> other_layers = {};  ///< of PhasePrograms::other_layers
 };
 
 /// Passes of one phase and one L: they differ only in M, which grows from the first to the last.

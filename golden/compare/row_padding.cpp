@@ -37,8 +37,9 @@ std::vector<bool> row_padding(std::string_view dims, const Shape& shape, bool of
   return padding;
 }
 
-std::vector<bool> row_padding(const Role& role, const Shape& shape, const RowsOfPass& rows) {
-  const ValueRow* const row = value_row(role);
+std::vector<bool> row_padding(const Role& role, const Shape& shape, const RowsOfPass& rows,
+                              const ModelRows* of_model) {
+  const ValueRow* const row = value_row(role, of_model);
   if (row == nullptr || role.kind == Role::Kind::previous || role.kind == Role::Kind::prefix ||
       role.kind == Role::Kind::weight || role.kind == Role::Kind::constant)
     return {};

@@ -32,7 +32,8 @@ std::vector<bool> row_padding(std::string_view dims, const Shape& shape, bool of
                               const RowsOfPass& rows);
 /// Returns the padding mask of a value with this role in the pass. Values of the previous pass,
 /// prefixes, weights and constants have none.
-std::vector<bool> row_padding(const Role& role, const Shape& shape, const RowsOfPass& rows);
+std::vector<bool> row_padding(const Role& role, const Shape& shape, const RowsOfPass& rows,
+                              const ModelRows* of_model = nullptr);
 
 /// Returns the mask of undefined elements in any trace (docs/trace-format.md): the padding of
 /// row_padding, and in caches the slots after the end of a row's tokens, which no query sees.

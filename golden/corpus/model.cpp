@@ -166,6 +166,7 @@ const std::string& attribute(const dump::Dump& golden, std::string_view name) {
 }  // namespace
 
 dump::Dump model_golden(const Case& named, const Weights* given) {
+  require_keys(named, "a golden");
   require_exact(named);
   if (has_program(named))
     throw Error("golden_case", "a golden is of strategies that ship, not of a layer program");

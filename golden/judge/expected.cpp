@@ -106,11 +106,26 @@ Expected with_unwritten_slots(Expected e, const IntTensor& written) {
   return e;
 }
 
+/// Returns the logits [BV] that a pass samples by: of a text's model those of each row's last
+/// token, which `room` then holds.
+const Tensor& sampled_logits(const oracle::Answer& answer, const std::string& pass, Tensor& room) {
+  const Tensor& logits = answer.checkpoints.at(checkpoint_id(pass, -1, "logits"));
+  if (logits.shape.size() == 2) return logits;
+  const std::int64_t B = logits.shape[0], L = logits.shape[1], V = logits.shape[2];
+  const IntTensor& last = answer.last.at(pass);
+  room = Tensor({B, V});
+  for (std::int64_t b = 0; b < B; ++b)
+    std::copy_n(logits.data.begin() + (b * L + last.data[static_cast<std::size_t>(b)]) * V, V,
+                room.data.begin() + b * V);
+  return room;
+}
+
 /// Returns the best logit of each of C equal blocks of the vocabulary, the first of equal ones: its
 /// value or its index. A block of padding has none.
 Expected candidates(const oracle::Answer& answer, const std::string& id, const std::string& pass,
                     std::int64_t C, bool index, const DimPadding& padding) {
-  const Tensor& logits = answer.checkpoints.at(checkpoint_id(pass, 0, "logits"));
+  Tensor room;
+  const Tensor& logits = sampled_logits(answer, pass, room);
   const std::int64_t B = logits.shape[0];
   const std::int64_t V = logits.shape[1];
   const std::int64_t width = padding.placed('V', V) / C;
@@ -154,7 +169,8 @@ Expected candidates(const oracle::field::Answer& answer, const std::string& id,
 Expected drawing(const oracle::Answer& answer, const std::string& id, const std::string& pass,
                  const ValueRow& row, const Shape& shape, const DimPadding& padding) {
   const std::int64_t blocks = row.dims.find('C') == row.dims.npos ? 1 : shape.at(1);
-  const Tensor& logits = answer.checkpoints.at(checkpoint_id(pass, 0, "logits"));
+  Tensor room;
+  const Tensor& logits = sampled_logits(answer, pass, room);
   return {sampling_value(row.name, logits, answer.draws.at(pass), blocks,
                          padding.placed('V', logits.shape[1])),
           id};
@@ -183,11 +199,11 @@ std::string last_of_prefixes(const std::vector<std::string>& passes) {
 }
 
 std::string full_checkpoint(const Scope& scope, const std::string& pass, const std::string& name) {
-  const ValueRow* const row = value_row(name);
+  const ValueRow* const row = value_row(name, scope.rows);
   if (row != nullptr && row->kind == ValueKind::layer_input)
-    return scope.layer == 0 ? checkpoint_id(pass, 0, "embed")
-                            : checkpoint_id(pass, scope.layer - 1, "out");
-  return checkpoint_id(pass, scope.layer, name);
+    return scope.layer == 0 ? checkpoint_id(pass, 0, "embed", scope.rows)
+                            : checkpoint_id(pass, scope.layer - 1, "out", scope.rows);
+  return checkpoint_id(pass, scope.layer, name, scope.rows);
 }
 
 /// weight_of and constant_of return the expected tensor, from the run's weights or the oracle.
@@ -207,7 +223,7 @@ template <class Answer, class Given>
 Expected whole_value(const Answer& answer, const Given& weights, const Scope& scope,
                      const Role& role, const Shape& shape, const DimPadding& padding) {
   const std::string id = full_checkpoint(scope, scope.pass, role.name);
-  const ValueRow* const row = value_row(role);
+  const ValueRow* const row = value_row(role, scope.rows);
   const bool cache = row != nullptr && row->cache;
   switch (role.kind) {
     case Role::Kind::checkpoint:
@@ -229,7 +245,7 @@ Expected whole_value(const Answer& answer, const Given& weights, const Scope& sc
         return drawing(answer, "stat " + id, scope.pass, *row, shape, padding);
       return expect("stat " + id, answer.stats.at(id));
     case Role::Kind::weight: {
-      const std::string name = weight_id(scope.layer, role.name);
+      const std::string name = weight_id(scope.layer, role.name, scope.rows);
       return expect("weight " + name, weight_of(weights, name));
     }
     case Role::Kind::constant:
@@ -269,7 +285,8 @@ Expected kept_rows(const Answer& answer, const Scope& scope, const Role& role, E
   const std::vector<std::int32_t>& samples = answer.samples.at(scope.pass).data;
   const std::vector<bool> of_rows = row_padding(
       role, kept.shape,
-      {{tokens->second.data.begin(), tokens->second.data.end()}, {samples.begin(), samples.end()}});
+      {{tokens->second.data.begin(), tokens->second.data.end()}, {samples.begin(), samples.end()}},
+      scope.rows);
   if (kept.padding.empty()) kept.padding = of_rows;
   // Blocks of candidates without an id are padding already.
   for (std::size_t i = 0; i < of_rows.size(); ++i)

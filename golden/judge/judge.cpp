@@ -99,7 +99,8 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
   if (comparison.mismatch) return findings_.add(with_mismatch(wrong(), *comparison.mismatch));
   if (element_count(value.shape()) > 0) ++judgement_.tensors;
   const Role& m = declared.role;
-  if (m.kind == Role::Kind::checkpoint && !partial && (!m.last || value_row(m)->last_rows))
+  if (m.kind == Role::Kind::checkpoint && !partial &&
+      (!m.last || value_row(m, scope.rows)->last_rows))
     met_.insert(expected.id);
 }
 

@@ -33,7 +33,11 @@ Shared in_layout(const Layout& layout, const Shared& value) {
 /// Returns true if the value is a sum S of a W matrix (docs/spec.md section 1.2), to which acc
 /// applies. The lookup of embed adds nothing up, the table of logits is not a W matrix, and
 /// statistics and attention have no weights.
-bool multiplies_weights(const Role& role) {
+bool multiplies_weights(const Role& role, const ModelRows* rows) {
+  if (rows != nullptr) {
+    const ValueRow* const row = value_row(role.name, rows);
+    return row != nullptr && row->acc;
+  }
   static const std::set<std::string> all{"q",  "k",         "v",        "gate",
                                          "up", "block_out", "attn_out", "ffn_out"};
   return all.contains(role.name);
@@ -63,17 +67,19 @@ Draws draws_of(const RunPlan& plan, const PassPlan& pass) {
 scalar::Setting setting_of(const RunPlan& plan, const PassPlan& pass, const Op& op) {
   const Numerics& numerics = plan.source_case.numerics;
   const Role& role = op.results.at(0).role;
-  return {.config = plan.source_case.model,
-          .torus = plan.programs(pass.phase).torus,
-          .schedule = numerics.schedule,
-          .rows = pass.rows,
-          .act_bf16 = numerics.act == ActType::bf16,
-          .prefix = pass.prefix.length,
-          .acc_bf16 = numerics.acc == FloatType::bf16 && multiplies_weights(role),
-          .wire_bf16 = numerics.wire == FloatType::bf16 &&
-                       (multiplies_weights(role) || role.name == "embed"),
-          .placed_V = dim_padding(plan.source_case).placed('V', plan.source_case.model.V),
-          .draws = role.kind == Role::Kind::stat ? draws_of(plan, pass) : Draws()};
+  const bool of_matrix = multiplies_weights(role, plan.source_case.model.rows.get());
+  return {
+      .config = plan.source_case.model,
+      .torus = plan.programs(pass.phase).torus,
+      .schedule = numerics.schedule,
+      .rows = pass.rows,
+      .act_bf16 = numerics.act == ActType::bf16,
+      .prefix = pass.prefix.length,
+      .acc_bf16 = numerics.acc == FloatType::bf16 && of_matrix,
+      .wire_bf16 = numerics.wire == FloatType::bf16 &&
+                   (of_matrix || (plan.source_case.model.rows == nullptr && role.name == "embed")),
+      .placed_V = dim_padding(plan.source_case).placed('V', plan.source_case.model.V),
+      .draws = role.kind == Role::Kind::stat ? draws_of(plan, pass) : Draws()};
 }
 
 ScalarModel::ScalarModel(const RunPlan& plan, const Weights& weights, const IntTensor& prompt)
@@ -85,9 +91,13 @@ ScalarModel::ScalarModel(const RunPlan& plan, const Weights& weights, const IntT
 
 void ScalarModel::empty_caches(std::int64_t rows) {
   const ModelConfig& c = plan_.source_case.model;
-  const auto empty =
-      std::make_shared<const Value>(Value{{}, {rows, 0, padding_.placed('K', c.K), c.Q}, {{}}, {}});
-  caches_.assign(static_cast<std::size_t>(c.layers), {{"k_cache", empty}, {"v_cache", empty}});
+  Known empty;
+  for (const auto& [name, layout] : plan_.prefill.caches()) {
+    const Shape shape = c.rows != nullptr ? shape_of(layout.letters(), c, {.B = rows})
+                                          : Shape{rows, 0, padding_.placed('K', c.K), c.Q};
+    empty[name] = std::make_shared<const Value>(Value{{}, shape, {{}}, {}});
+  }
+  caches_.assign(static_cast<std::size_t>(c.layers), empty);
 }
 
 std::string ScalarModel::key(const Program& program, int layer, const std::string& value) {
@@ -97,15 +107,16 @@ std::string ScalarModel::key(const Program& program, int layer, const std::strin
 
 Shared ScalarModel::weight(int layer, const ValueDecl& declared) {
   const std::string& name = declared.role.name;
+  const ModelRows* const rows = plan_.source_case.model.rows.get();
   const bool constant = declared.role.kind == Role::Kind::constant;
-  Shared& known = stored_[fmt::format("{} {}", constant ? name : weight_id(layer, name),
+  Shared& known = stored_[fmt::format("{} {}", constant ? name : weight_id(layer, name, rows),
                                       declared.layout.to_string())];
   if (known != nullptr) return known;
   if (constant) {
     Tensor ones = constant_tensor(plan_.source_case.model);
     return known = in_layout(declared.layout, Value{{}, ones.shape, {std::move(ones.data)}, {}});
   }
-  const Tensor& w = weights_.at(weight_id(layer, name));
+  const Tensor& w = weights_.at(weight_id(layer, name, rows));
   if (padding_.none()) return known = in_layout(declared.layout, Value{{}, w.shape, {w.data}, {}});
   const WeightRow& row = *weight_row(name);
   const Shape shape = padding_.placed(row.dims, w.shape);
@@ -151,23 +162,31 @@ void ScalarModel::run_pass(const Shared& ids) {
     for (std::int64_t n = 0; n < group.rows * pass_.L; ++n)
       all_positions.push_back(static_cast<std::int32_t>(group.start + n % pass_.L));
   const Shared positions = of_ints(ids->shape, std::move(all_positions));
-  Shared x = run(programs.embed, 0, {{"input ids", ids}}).at("embed");
+  Known of_pass{{"input ids", ids}, {"input pos", positions}};
+  if (plan_.source_case.model.rows != nullptr) {
+    std::vector<std::int32_t> slots;
+    for (std::int64_t m = 0; m < pass_.cached + pass_.L; ++m)
+      slots.push_back(static_cast<std::int32_t>(m));
+    of_pass["input slot"] = of_ints({pass_.cached + pass_.L}, std::move(slots));
+  }
+  of_pass.merge(run(programs.embed, 0, of_pass));
+  Shared x = of_pass.at("embed");
   const auto layers = static_cast<int>(plan_.source_case.model.layers);
   for (int l = 0; l < layers; ++l) {
-    Known& cache = caches_[static_cast<std::size_t>(l)];
+    Known& caches = caches_[static_cast<std::size_t>(l)];
     Known given = prefixes_[static_cast<std::size_t>(l)];
-    given.insert({{"in", x},
-                  {"input pos", positions},
-                  {"previous k_cache", cache.at("k_cache")},
-                  {"previous v_cache", cache.at("v_cache")}});
-    Known out = run(programs.layer, l, given);
+    given.insert(of_pass.begin(), of_pass.end());
+    given["in"] = x;
+    for (const auto& [name, cache] : caches) given["previous " + name] = cache;
+    Known out = run(programs.layer_program(l), l, given);
     x = out.at("out");
-    cache = std::move(out);
+    for (auto& [name, cache] : caches) cache = out.at(name);
   }
-  const Shared logits = run(programs.head, layers - 1, {{"out", x}}).at("logits");
+  of_pass["out"] = x;
+  const Known logits = run(programs.head, layers - 1, of_pass);
   sampled_.clear();
   if (!pass_.sample) return;
-  sampled_ = run(programs.sample, layers - 1, {{"logits", logits}}).at("token")->ints;
+  sampled_ = run(programs.sample, layers - 1, logits).at("token")->ints;
   std::size_t b = 0;
   for (const PassRows& group : pass_.rows)
     for (std::int64_t n = 0; n < group.rows; ++n, ++b)

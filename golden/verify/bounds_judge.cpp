@@ -145,7 +145,8 @@ void BoundsJudge::observe(const Scope& scope, const Program& program, const Op* 
   setting.threads = threads_;
   const bounds::Allowed allowed = bounds::allowed(*op, result, args, results, setting);
 
-  const std::vector<bool> padding = row_padding(declared.role, held->shape, RowsOfPass(pass_));
+  const std::vector<bool> padding =
+      row_padding(declared.role, held->shape, RowsOfPass(pass_), scope.rows);
   const auto judged = [&](std::size_t i) { return padding.empty() || !padding[i]; };
   std::optional<Outside> outside;
   const Torus& torus = value.torus();

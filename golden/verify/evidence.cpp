@@ -82,7 +82,8 @@ std::map<std::string, Alike> alike(const RunPlan& plan, const Weights& weights) 
   const auto look_at_each_layer = [&](const ValueDecl& declared, const Torus& torus) {
     if (declared.role.kind != Role::Kind::weight || declared.layout.is_partial()) return;
     for (std::int64_t layer = 0; layer < plan.source_case.model.layers; ++layer)
-      if (const std::string name = weight_id(layer, declared.role.name);
+      if (const std::string name =
+              weight_id(layer, declared.role.name, plan.source_case.model.rows.get());
           weights.all().contains(name))
         look(name, declared, torus);
   };
@@ -90,7 +91,7 @@ std::map<std::string, Alike> alike(const RunPlan& plan, const Weights& weights) 
   if (plan.passes.prefix().given()) phases.push_back(&plan.prefix);
   if (plan.passes.decodes()) phases.push_back(&plan.decode);
   for (const PhasePrograms* phase : phases)
-    for (const Program* program : {&phase->embed, &phase->layer, &phase->head}) {
+    for (const Program* program : phase->all()) {
       for (const ValueDecl& input : program->inputs) look_at_each_layer(input, phase->torus);
       for (const Op& op : program->ops)
         for (const ValueDecl& result : op.results) look_at_each_layer(result, phase->torus);

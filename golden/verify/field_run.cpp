@@ -9,7 +9,9 @@
 #include "engine/run/placement.h"
 #include "golden/compare/case_padding.h"
 #include "golden/judge/judge.h"
+#include "golden/verdict/text_degrees.h"
 #include "golden/verify/observers.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof {
 namespace {
@@ -46,11 +48,14 @@ class FieldRun {
                   own ? static_cast<Observer*>(&both) : &judge, options_.hazards, options_.faults,
                   &findings_, field_);
     Judgement result = judge.finish();
-    if (result.verdict == Verdict::equal) look_up_all_ids(result);
+    const TextModel* const of_text = text_model(plan_.source_case.model);
+    if (result.verdict == Verdict::equal && of_text == nullptr) look_up_all_ids(result);
     if (result.verdict != Verdict::equal) return result;
     FieldCounts counts = field_->counts();
     add_counts(counts, counts_of(known->answer));
     add_counts(counts, of_all_ids_);
+    if (of_text != nullptr)
+      add_counts(counts, counts_of_text(*of_text, plan_.source_case.numerics.act, plan_.passes));
     result.field = field_equality(field_->setting(), counts);
     const std::set<std::int32_t> met(known->ids.data.begin(), known->ids.data.end());
     result.field->ids_met = std::ssize(met);

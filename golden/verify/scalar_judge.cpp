@@ -66,7 +66,8 @@ void ScalarJudge::observe(const Scope& scope, const Program& program, const Op* 
     return findings_.add(std::move(found));
   }
   ExpectedBits expected = bits_of(wanted);
-  expected.padding = row_padding(declared.role, expected.shape, RowsOfPass(model_.plan_of_pass()));
+  expected.padding =
+      row_padding(declared.role, expected.shape, RowsOfPass(model_.plan_of_pass()), scope.rows);
   const Comparison comparison =
       compare(expected, declared.layout, value, threads_ != nullptr ? *threads_ : calling_thread());
   if (comparison.mismatch)

@@ -9,6 +9,7 @@
 #include "tools/text/wrapped.h"
 #include "weights/base/error.h"
 #include "weights/storage/store.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof::tools {
 namespace {
@@ -17,7 +18,9 @@ const std::map<std::string, std::string>& descriptions() {
   static const std::map<std::string, std::string> all{
       {"torus", "Chips, XxYxZ [2x2x2]"},
       {"decode_torus", "Chips of a second slice, which decodes and\npulls the caches [as torus]"},
-      {"model", "PRESET[,KEY=VALUE...] [palm-tiny];\nsee shardproof list models"},
+      {"model",
+       "PRESET[,KEY=VALUE...] or\nFILE.model[,KEY=VALUE...] [palm-tiny];\nsee shardproof list "
+       "models"},
       {"prefill", "Strategy of the prefill [ws2d:heads];\nsee shardproof list strategies"},
       {"decode", "Strategy of the decode steps [as prefill]"},
       {"block", "parallel or serial [from the model]"},
@@ -67,10 +70,9 @@ bool is_weight_type(const std::string& word) {
 }
 
 /// Prints "palm-tiny,K=24 block=serial", with the block even if it is the preset's.
-std::string model_and_block(ModelConfig model) {
-  const Block block = model.block;
-  model.block = parse_model(model.preset).block;
-  return fmt::format("{} block={}", print_model(model), to_string(block));
+std::string model_and_block(const ModelConfig& model) {
+  if (model.rows != nullptr) return print_model(model);
+  return fmt::format("{} block={}", print_model_of_case(model), to_string(model.block));
 }
 
 }  // namespace
@@ -157,7 +159,7 @@ Case CaseFlags::parse(const std::string& line) const {
                               shorthand ? "leave numerics out" : "int8, or leave weights out"));
     c.numerics.weights = WeightType::int8;
   }
-  if (!(asked == held))
+  if (!same_model(asked, held))
     throw Error("weights_model", fmt::format("{} holds {}, the case requires {}", *weights_file_,
                                              model_and_block(held), model_and_block(asked)));
   c.model = held;

@@ -18,12 +18,6 @@ std::string in_column(const std::string& name) {
   return "..." + name.substr(name.size() - kStrategyColumn + 3);
 }
 
-std::string model_text(const Case& c) {
-  ModelConfig shown = c.model;
-  shown.block = parse_model(shown.preset).block;
-  return print_model(shown);
-}
-
 /// Returns the non-default settings without a column: "block=serial act=bf16".
 std::string beyond_columns(const Case& c) {
   std::string text;
@@ -63,7 +57,7 @@ std::string TextReport::begin() {
 /// Returns the lines above a row: the model, names too long for their column, and settings without
 /// a column.
 std::string TextReport::head_of(const Case& c) const {
-  std::string head = fmt::format("     {}\n", model_text(c));
+  std::string head = fmt::format("     {}\n", print_model_of_case(c.model));
   const auto [prefill, decode] = source_.phases(c);
   for (const auto& [key, name] : {std::pair{"prefill", prefill}, {"decode", decode}})
     if (name.size() > kStrategyColumn) head += fmt::format("     {}={}\n", key, name);

@@ -32,7 +32,7 @@ std::string resident_layouts(const Program& layer) {
   std::string text;
   for (const ValueDecl& input : layer.inputs)
     if (input.role.kind == Role::Kind::weight && input.layout.rank() > 1 &&
-        weight_row(input.role.name)->kind == WeightKind::matrix)
+        weight_row(input.role.name, layer.rows.get())->kind == WeightKind::matrix)
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", input.role.name,
                           input.layout.to_string());
   return text;

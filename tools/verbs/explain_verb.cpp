@@ -108,6 +108,10 @@ int explain(ExplainFlags& o) {
   if (o.rule) return explain_rule(*o.rule, o.json);
   if (o.program) return explain_steps(subject(*o.program, o.flags), o);
   const bool as_table = o.layouts && !o.text && o.svg.empty();
+  if (o.flags.has("model") && (as_table || o.text || !o.svg.empty()))
+    require_keys(o.flags.parse(), as_table ? "explain --layouts"
+                                  : o.text ? "explain --text"
+                                           : "explain --svg");
   std::vector<Strategy> tables;
   if (file) {
     tables = load_strategies(*o.layouts);

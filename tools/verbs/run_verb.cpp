@@ -80,12 +80,12 @@ class Collector : public Observer {
   void observe(const Scope& scope, const Program&, const Op* op, const ValueDecl& declared,
                const Sharded& value) override {
     const Role& m = declared.role;
-    const ValueRow* const row = value_row(m);
+    const ValueRow* const row = value_row(m, scope.rows);
     if (op == nullptr || m.kind != Role::Kind::checkpoint || row == nullptr ||
         row->kind != ValueKind::checkpoint || value.layout().is_partial() ||
         (m.last && !row->last_rows))
       return;
-    std::string id = checkpoint_id(scope.pass, scope.layer, m.name);
+    std::string id = checkpoint_id(scope.pass, scope.layer, m.name, scope.rows);
     if (m.last) id = "last " + id;
     if (found_.contains(id)) return;
     const std::int64_t rows = scope.pass.starts_with("prefix.") ? prefixes_ : rows_;

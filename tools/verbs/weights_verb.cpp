@@ -17,6 +17,7 @@
 #include "weights/storage/fold.h"
 #include "weights/storage/generator.h"
 #include "weights/storage/store.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof::tools {
 namespace {
@@ -38,7 +39,7 @@ void save(const Weights& weights, const std::string& path) {
 }
 
 int generate(const WeightsFlags& o) {
-  const ModelConfig model = parse_model(o.model);
+  const ModelConfig model = read_model(o.model);
   if (o.seed.find_first_of(" \t\r\n") != std::string::npos)
     throw Error("case_c0", fmt::format("--seed '{}': a value has no spaces", o.seed));
   const std::uint64_t seed = parse_case("seed=" + o.seed).seed;
@@ -53,10 +54,18 @@ int generate(const WeightsFlags& o) {
   return 0;
 }
 
+/// Throws Error("case_model", ...) if the weights are those of a model's text.
+void require_keys(const Weights& weights, std::string_view what) {
+  Case c;
+  c.model = weights.config();
+  shardproof::require_keys(c, what);
+}
+
 int quantize(const WeightsFlags& o) {
   require_not_input({"OUT", o.out}, {{"IN", o.file}});
   require_replaceable(o.out, "weights_write");
   const Weights weights = load_weights(o.file);
+  require_keys(weights, "weights quantize");
   if (weights.stored_type() == WeightType::int8)
     throw Error("weights_int8", fmt::format("{} holds int8 weights already; legal: a file of f32 "
                                             "weights, version {}",
@@ -83,6 +92,7 @@ int fold_file(const WeightsFlags& o) {
   require_not_input({"OUT", o.out}, {{"IN", o.file}});
   require_replaceable(o.out, "weights_write");
   const Weights weights = load_weights(o.file);
+  require_keys(weights, "weights fold");
   // The tensors before and after, and the image of the file.
   double bytes = 0.0;
   for (const auto& [name, tensor] : weights.all())

@@ -56,7 +56,8 @@ std::optional<Finding> overflow(const Scope& scope, const Program& program,
                         m.kind == Role::Kind::scaled || m.kind == Role::Kind::unstored ||
                         m.kind == Role::Kind::stat;
   if (declared.layout.is_partial() || !computed) return std::nullopt;
-  if (const ValueRow* const row = value_row(m); row != nullptr && row->cache) return std::nullopt;
+  if (const ValueRow* const row = value_row(m, program.rows.get()); row != nullptr && row->cache)
+    return std::nullopt;
   const std::string step = scope.step(program, declared.name);
   if (const auto* numbers = std::get_if<FieldShards>(&value.data()))
     return first_wrong(

@@ -116,6 +116,7 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   Claim claim;
   claim.source_case = parse_case(line ? *line : *own);
   require_one_torus(claim.source_case, "a trace");
+  require_keys(claim.source_case, "what compare judges");
   if (own != nullptr && line) {
     const Case theirs = parse_case(*own);
     differ("torus", claim.source_case.torus.to_string(), theirs.torus.to_string());

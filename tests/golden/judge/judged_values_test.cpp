@@ -119,15 +119,18 @@ Tried spoil_everything(const RecordedRun& run, Observer& judge, const Findings& 
   return tried;
 }
 
-/// Those of every op; and one of which rows share three prefixes: they are prefilled on all chips,
-/// read by a third of them each in the prefill and with a third of their heads in the decode, so
-/// that both hand-overs move them.
+/// Those of every op; one of which rows share three prefixes: they are prefilled on all chips, read
+/// by a third of them each in the prefill and with a third of their heads in the decode, so that
+/// both hand-overs move them; and one of a model's text, whose steps turn and gather.
 std::vector<Case> cases() {
   std::vector<Case> all = cases_of_every_op();
   for (const std::string& model : two_models()) all.push_back(parse_case(model + kRun));
   all.push_back(
       parse_case("torus=2x1x3 model=palm-tiny,layers=2,E=12,F=12,H=6,K=3,Q=4,V=12 batch=12 "
                  "prefill=ws2d:batch decode=ws1d:heads prompt=6 chunk=2 gen=3 seed=5 prefix=3:3"));
+  all.push_back(parse_case(std::string("model=") + SHARDPROOF_TEST_DATA +
+                           "/models/llama-3.model,layers=1,E=12,F=12,H=6,K=6,Q=4,V=12,P=8 "
+                           "torus=2x1x3 batch=6 prefill=ws2d:batch prompt=2 gen=2"));
   return all;
 }
 

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/layouts/detail/text_layouts.h"
+#include "engine/layouts/writer.h"
+#include "weights/base/error.h"
+#include "weights/text/text_model.h"
+
+namespace shardproof {
+
+/// What the programs of a text's model are written for.
+struct TextSetting {
+  const ModelConfig& config;
+  const TextModel& model;
+  const TextLayouts& layouts;
+  const Extents& extents;
+  const Torus& torus;
+  ActType act;
+};
+
+/// Writes the program of one section of a text, line by line of its flat form. Throws what
+/// text_programs() throws.
+class TextSectionWriter {
+ public:
+  /// `of_embedding`: the layouts of the values that the embedding's program returns.
+  TextSectionWriter(const TextSetting& setting, const std::string& program,
+                    std::map<std::string, Layout> of_embedding);
+
+  /// Adds the stream between layers as the value `in`, an input with this role.
+  void stream(const std::string& role);
+  /// Writes the lines of a section that a layer has.
+  void write(TextSection section, std::int64_t layer);
+  /// Returns the value in a layout: a copy, or the cheapest path from one.
+  WrittenValue bring(const std::string& name, const Layout& to);
+  /// Returns the copy of a value that was made last.
+  WrittenValue current(const std::string& name);
+  /// Writes the last position of each row's logits and returns its name.
+  std::string last_logits();
+  Program finish(const std::vector<std::string>& outputs) const { return w_.finish(outputs); }
+
+ private:
+  void line(const TextLine& line);
+  void map(const TextLine& line);
+  void einsum(const TextLine& line);
+  void reduction(const TextLine& line);
+  void gather(const TextLine& line);
+  void append(const TextLine& line);
+  void turn(const TextLine& line);
+  void split(const TextLine& line);
+  void merge(const TextLine& line);
+
+  /// Keeps a complete value, and leads it through the table's line, if it has one.
+  void keep(const TextLine& line, const WrittenValue& value);
+  /// Leads a value to where it is complete.
+  WrittenValue complete(const TextLine& line, WrittenValue value, const Layout& home);
+  WrittenValue lead(const std::string& name, WrittenValue value, const Layout& to);
+  Error refused(const TextLine& line, const std::string& why) const;
+
+  bool is_word(const std::string& name) const { return model_.flat().is_number(name); }
+  std::string letters_of(const std::string& name) const;
+  /// Returns the name of a weight's input in a layout; of a matrix by its line of the table.
+  WrittenValue weight(const TextWeight& weight, const Layout& layout);
+  WrittenValue matrix(const TextWeight& weight);
+  bool is_matrix(const std::string& name) const;
+  /// Returns the layout in which a pointwise line is computed.
+  Layout layout_of_map(const TextLine& line, const std::vector<std::string>& operands);
+  /// Returns the indicator of where a value exists; "" where it exists everywhere.
+  std::string indicator_of(const TextLine& line, const std::vector<std::string>& operands) const;
+  /// Returns " where see", by the name that the indicator has in the program.
+  std::string where(const std::string& indicator, const Layout& layout);
+  /// Returns the expression with the program's names for values, in this layout.
+  Expression in_program(const Expression& e, const Layout& layout);
+  std::string constants(const Expression& e, const Layout& layout);
+
+  const TextSetting& setting_;
+  const TextModel& model_;
+  const TextLayouts& layouts_;
+  ProgramWriter w_;
+  std::map<std::string, Layout> of_embedding_;
+  TextSection section_ = TextSection::embedding;
+  std::map<std::string, std::vector<WrittenValue>> copies_;
+  std::map<std::string, std::string> letters_;            // of the section's values
+  std::map<std::string, std::string> indicator_;          // of values that do not exist everywhere
+  std::map<std::string, const Expression*> differences_;  // of lines that are sub(a, b)
+};
+
+}  // namespace shardproof

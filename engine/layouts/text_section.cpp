@@ -1,0 +1,205 @@
+// Values of a text's program: inputs, copies in other layouts, what a line's kind is.
+#include "engine/layouts/detail/text_section.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "weights/text/flat.h"
+
+namespace shardproof {
+
+TextSectionWriter::TextSectionWriter(const TextSetting& setting, const std::string& program,
+                                     std::map<std::string, Layout> of_embedding)
+    : setting_(setting),
+      model_(setting.model),
+      layouts_(setting.layouts),
+      // The stores of a text are steps of its own.
+      w_(program, ActType::f32, setting.extents, setting.torus),
+      of_embedding_(std::move(of_embedding)) {
+  w_.set_rows(setting.config.rows);
+}
+
+void TextSectionWriter::stream(const std::string& role) {
+  copies_["in"] = {w_.input("x", layouts_.residual(), role)};
+  letters_["in"] = "BLE";
+  if (role != "in") return;
+  if (const LayoutLine* const own = layouts_.line("in"))
+    for (const LayoutStep& step : own->steps) bring("in", step.layout);
+}
+
+void TextSectionWriter::write(TextSection section, std::int64_t layer) {
+  section_ = section;
+  const auto& lines = model_.flat().section(section).lines;
+  for (const TextLine& one : lines) {
+    if (section == TextSection::layer && !model_.sizes().has(one.guard, layer)) {
+      const Expression& e = one.expression;
+      const bool cache = e.kind == Expression::Kind::call && e.op == ModelOp::append;
+      const bool other = std::any_of(lines.begin(), lines.end(), [&](const TextLine& beside) {
+        return beside.name == one.name && model_.sizes().has(beside.guard, layer);
+      });
+      if (cache && !other) throw refused(one, "it is a cache of some layers alone");
+      continue;
+    }
+    line(one);
+  }
+}
+
+Error TextSectionWriter::refused(const TextLine& line, const std::string& why) const {
+  return Error("layouts_c12", fmt::format("{}{}: {}, for which programs have no step",
+                                          model_.text().where(line.line), line.name, why));
+}
+
+void TextSectionWriter::line(const TextLine& line) {
+  const Expression& e = line.expression;
+  letters_[line.name] = line.letters;
+  if (e.kind != Expression::Kind::call || is_pointwise(e.op)) return map(line);
+  switch (e.op) {
+    case ModelOp::einsum:
+      return einsum(line);
+    case ModelOp::sum:
+    case ModelOp::max:
+      return reduction(line);
+    case ModelOp::gather:
+      return gather(line);
+    case ModelOp::append:
+      return append(line);
+    case ModelOp::turn:
+      return turn(line);
+    case ModelOp::split_dim:
+      return split(line);
+    case ModelOp::merge_dim:
+      return merge(line);
+    default:
+      throw refused(line, fmt::format("{} is an op", row_of(e.op).name));
+  }
+}
+
+std::string TextSectionWriter::letters_of(const std::string& name) const {
+  if (const auto at = letters_.find(name); at != letters_.end()) return at->second;
+  if (const TextWeight* const weight = model_.weight(name)) return weight->letters;
+  const ValueRow* const row = value_row(name, &model_);
+  return row == nullptr ? "" : std::string(row->dims);
+}
+
+WrittenValue TextSectionWriter::lead(const std::string& name, WrittenValue value,
+                                     const Layout& to) {
+  try {
+    return w_.lead(std::move(value), to);
+  } catch (const Error& error) {
+    throw layouts_.refused("layouts_c4", {}, fmt::format("{}: {}", name, error.message()));
+  }
+}
+
+WrittenValue TextSectionWriter::current(const std::string& name) {
+  const auto at = copies_.find(name);
+  if (at != copies_.end()) return at->second.back();
+  if (const auto given = of_embedding_.find(name); given != of_embedding_.end()) {
+    copies_[name] = {w_.input(name, given->second, name)};
+  } else {  // ids, pos, slot
+    copies_[name] = {w_.input(name, Layout::parse(letters_of(name)), "input " + name)};
+  }
+  return copies_.at(name).back();
+}
+
+WrittenValue TextSectionWriter::bring(const std::string& name, const Layout& to) {
+  if (const TextWeight* const weight = model_.weight(name)) return this->weight(*weight, to);
+  current(name);
+  std::optional<Path> best;
+  WrittenValue from;
+  std::string why;
+  for (const WrittenValue& copy : copies_.at(name)) {
+    if (copy.layout == to) return copy;
+    try {
+      Path path = w_.path(copy.layout, to);
+      if (best &&
+          std::pair(path.price, path.moves.size()) >= std::pair(best->price, best->moves.size()))
+        continue;
+      best = std::move(path), from = copy;
+    } catch (const Error& error) {
+      why = error.message();
+    }
+  }
+  if (!best) throw layouts_.refused("layouts_c4", {}, fmt::format("{}: {}", name, why));
+  for (const Move& move : best->moves) {
+    from = w_.move(from, move);
+    copies_[name].push_back(from);
+  }
+  return from;
+}
+
+WrittenValue TextSectionWriter::weight(const TextWeight& weight, const Layout& layout) {
+  // One input for each layout in which it is read: it is small, so it lies there.
+  for (const WrittenValue& copy : copies_[weight.name])
+    if (copy.layout == layout) return copy;
+  const WrittenValue input = w_.input(weight.name, layout, "weight " + weight.name);
+  copies_[weight.name].push_back(input);
+  return input;
+}
+
+bool TextSectionWriter::is_matrix(const std::string& name) const {
+  const WeightRow* const row = weight_row(name, &model_);
+  return row != nullptr && row->kind == WeightKind::matrix;
+}
+
+WrittenValue TextSectionWriter::matrix(const TextWeight& weight) {
+  if (const auto at = copies_.find(weight.name); at != copies_.end()) return at->second.back();
+  WrittenValue now;
+  const WeightRow* const row = weight_row(weight.name, &model_);
+  if (!row->per_layer) {  // of the vocabulary, V_zyE_x as the embedding's table
+    std::vector<Layout::Dim> dims;
+    for (const char letter : weight.letters)
+      dims.push_back({letter, Axes::parse(letter == 'V' ? "zy" : letter == 'E' ? "x" : "")});
+    now = w_.input(weight.name, Layout(std::move(dims), {}), "weight " + weight.name,
+                   weight.name + "_");
+  } else {
+    const LayoutLine line = layouts_.matrix(weight);
+    now = w_.input(weight.name, line.steps[0].layout, "weight " + weight.name, weight.name + "_");
+    for (const LayoutStep& step : line.steps) now = lead(weight.name, now, step.layout);
+  }
+  copies_[weight.name] = {now};
+  return now;
+}
+
+void TextSectionWriter::keep(const TextLine& line, const WrittenValue& value) {
+  copies_[line.name] = {value};
+  if (const LayoutLine* const own = layouts_.line(line.name))
+    for (const LayoutStep& step : own->steps)
+      if (!step.layout.is_partial()) bring(line.name, step.layout);
+}
+
+WrittenValue TextSectionWriter::complete(const TextLine& line, WrittenValue value,
+                                         const Layout& home) {
+  if (const LayoutLine* const own = layouts_.line(line.name))
+    for (const LayoutStep& step : own->steps) value = lead(line.name, value, step.layout);
+  return lead(line.name, value, home);
+}
+
+std::string TextSectionWriter::indicator_of(const TextLine& line,
+                                            const std::vector<std::string>& operands) const {
+  std::set<std::string> all;
+  if (!line.where.empty()) all.insert(line.where);
+  for (const std::string& operand : operands)
+    if (const auto at = indicator_.find(operand); at != indicator_.end()) all.insert(at->second);
+  if (all.size() > 1)
+    throw refused(line, fmt::format("it exists where {} and {}", *all.begin(), *all.rbegin()));
+  return all.empty() ? "" : *all.begin();
+}
+
+std::string TextSectionWriter::where(const std::string& indicator, const Layout& layout) {
+  if (indicator.empty()) return "";
+  return " where " + bring(indicator, TextLayouts::restricted(layout, letters_of(indicator))).name;
+}
+
+std::string TextSectionWriter::last_logits() {
+  const Layout whole = layouts_.home("BLV");
+  const WrittenValue logits = bring("logits", whole);
+  return w_
+      .step("last_logits", TextLayouts::restricted(whole, "BV"),
+            fmt::format("last({})", logits.name), "last logits")
+      .name;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,117 @@
+#include "oracle/graph/answer.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "oracle/field/detail/arithmetic.h"
+#include "oracle/field/detail/numbers.h"
+#include "oracle/field/detail/random.h"
+#include "oracle/field/detail/sample.h"
+#include "oracle/graph/detail/passes.h"
+#include "oracle/graph/field_run.h"
+#include "oracle/graph/run.h"
+#include "oracle/request/detail/request_check.h"
+#include "weights/text/text_model.h"
+#include "weights/text/text_weights.h"
+
+namespace shardproof::oracle::graph {
+
+oracle::Answer answer(const Weights& stored, const oracle::Request& request) {
+  const TextModel& model = *text_model(stored.config());
+  graph::Answer values = run(stored.all(), {.text = model.text(),
+                                            .sizes = model.sizes(),
+                                            .act = request.numerics.act,
+                                            .prompt = request.prompt,
+                                            .passes = request.passes,
+                                            .sampling = request.sampling,
+                                            .seed = request.seed});
+  oracle::Answer answer;
+  answer.checkpoints = std::move(values.values);
+  answer.tokens = std::move(values.tokens);
+  IntTensor sampled;
+  std::int64_t generated = 0;
+  for (std::int64_t i = 0; i < request.passes.size(); ++i) {
+    const PassPlan plan = request.passes.at(i);
+    answer.open(plan, Places(plan),
+                plan.phase == Phase::decode ? sampled : ids_at(plan, request.prompt));
+    IntTensor slots({plan.cached + plan.L});
+    std::iota(slots.data.begin(), slots.data.end(), 0);
+    answer.inputs[plan.name + ".slot"] = std::move(slots);
+    if (!plan.sample) continue;
+    Draws draws{request.sampling, request.seed, {}, 1.0};
+    for (std::int64_t b = 0; b < plan.batch(); ++b)
+      draws.rows.push_back({request.row(static_cast<std::size_t>(b)), generated});
+    ++generated;
+    answer.draws[plan.name] = std::move(draws);
+    sampled = answer.tokens.at(plan.name + ".token");
+    sampled.shape.push_back(1);
+  }
+  return answer;
+}
+
+namespace {
+
+/// The logits [BV] of each row's last token.
+field::Tensor last_logits(const field::Tensor& logits, const Places& places) {
+  const auto B = static_cast<std::size_t>(logits.shape[0]);
+  const auto L = static_cast<std::size_t>(logits.shape[1]);
+  const auto V = static_cast<std::size_t>(logits.shape[2]);
+  field::Tensor last({logits.shape[0], logits.shape[2]});
+  for (std::size_t b = 0; b < B; ++b)
+    std::copy_n(logits.data.data() + (b * L + places.last(b)) * V, V, last.data.data() + b * V);
+  return last;
+}
+
+/// The random weights of a text's model, with a column for each channel in tables of RoPE.
+std::map<std::string, field::Tensor> weights_in_field(const TextModel& model,
+                                                      const FieldSetting& setting) {
+  const field::Arithmetic math(setting);
+  const field::Random random(setting);
+  std::map<std::string, field::Tensor> weights;
+  for (const WeightSpec& spec : model.weight_specs()) {
+    const TextWeight* const weight = model.weight_of_file(spec.name);
+    if (weight == nullptr || !is_rope_table(weight->kind)) {
+      weights[spec.name] = random.stream("weight " + spec.name, spec.shape);
+      continue;
+    }
+    const field::Tensor pairs =
+        random.stream("weight " + spec.name, shape_of_pairs(*weight, model.sizes()));
+    field::Tensor table(spec.shape);
+    table.data = spread(*weight, pairs, spec.shape, math.integer(1), math.integer(0));
+    weights[spec.name] = std::move(table);
+  }
+  return weights;
+}
+
+}  // namespace
+
+field::Answer answer_in_field(const field::Request& request) {
+  const TextModel& model = *text_model(request.config);
+  field::Answer answer;
+  answer.config = request.config;
+  answer.setting = request.setting;
+  answer.weights = weights_in_field(model, request.setting);
+  answer.checkpoints = run_in_field({.text = model.text(),
+                                     .sizes = model.sizes(),
+                                     .act = request.act,
+                                     .ids = request.ids,
+                                     .passes = request.passes,
+                                     .setting = request.setting});
+  for (std::int64_t i = 0; i < request.passes.size(); ++i) {
+    const PassPlan plan = request.passes.at(i);
+    Pass<field::Numbers> pass(field::Numbers(answer), answer, plan, request.act,
+                              ids_at(plan, request.ids), 1);
+    IntTensor slots({plan.cached + plan.L});
+    std::iota(slots.data.begin(), slots.data.end(), 0);
+    answer.inputs[plan.name + ".slot"] = std::move(slots);
+    if (!plan.sample) continue;
+    const field::Tensor last = last_logits(answer.checkpoints.at(plan.name + ".logits"), pass);
+    field::sample(answer, pass, plan.name, {&last, kVariable});
+  }
+  return answer;
+}
+
+}  // namespace shardproof::oracle::graph

@@ -1,0 +1,176 @@
+// Programs of a model's text: by eye, and what is refused.
+#include "engine/layouts/text_programs.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/strategies/strategy.h"
+#include "tests/weights/text/plain_model.h"
+#include "weights/text/model_file.h"
+#include "weights/text/text_model.h"
+
+namespace shardproof {
+namespace {
+
+ModelConfig config_of(const ModelText& text, const TextKeys& keys = {}) {
+  return model_config(std::make_shared<const TextModel>(text, keys, "m.model"));
+}
+
+PhasePrograms programs(const ModelConfig& config, const LayoutTable& table,
+                       const std::string& torus = "2x2x2") {
+  const Torus on = Torus::parse(torus);
+  return text_programs(table, config, extents_of(config, 24, 4), on, Numerics{}, Sampling{});
+}
+
+const ModelText& handed(const std::string& name) {
+  static std::map<std::string, ModelText> texts;
+  const auto [at, fresh] = texts.try_emplace(name);
+  if (fresh)
+    at->second = load_model_text(std::string(SHARDPROOF_TESTS) + "/data/models/" + name + ".model");
+  return at->second;
+}
+
+void expect_lines(const Program& program, const std::vector<std::string>& lines) {
+  const std::string text = print_program(program);
+  for (const std::string& line : lines)
+    EXPECT_NE(text.find(line + "\n"), std::string::npos) << line << "\n" << text;
+}
+
+TEST(TextPrograms, OfLlamaInTwoDims) {
+  const PhasePrograms p =
+      programs(config_of(handed("llama-3")), Strategy::parse("ws2d:batch").table());
+  EXPECT_EQ(p.residual.to_string(), "BLE_xzy");
+  expect_lines(p.embed, {"embed_1 : BLE_x partialsum-yz = embed_lookup(ids, table) is embed_1",
+                         "far : B_zyxLM = map(sub(slot, poss) as BLM) is far",
+                         "output embed, see, cos_here, sin_here"});
+  expect_lines(
+      p.layer,
+      {"input x : BLE_xzy is in", "input see : B_zyxLM is see", "input wq : E_xH_zyQ is weight wq",
+       "input k_cache_old : B_zyxMKQ is previous k_cache",
+       // `in : BLE_xzy -> BLE_x`, where the norm is
+       "norm_1 : BLE_x = map(mul(xg, xg)) is norm_1",
+       "norm_2 : BL partialsum-x = sum(norm_1, E) is "
+       "norm_2",
+       "norm_2a : BL = all_reduce(norm_2, x) is norm_2",
+       "q_1 : BLH_zyQ partialsum-x = einsum(BLE,EHQ->BLHQ; norm, wq) is q_1",
+       "q : B_zyxLHQ = map(store(q_1t)) is q",
+       "q_group : B_zyxLKGQ = split_dim(q_rot, H->KG, 6) is q_group",
+       "dot : B_zyxLKGM = map(store(dot_1) where see) is dot",
+       "exp : B_zyxLKGM = map(exp(sub(score, max)) where see) is exp",
+       "max : B_zyxLKG = max(score where see, M) is max",
+       "k_cache : B_zyxMKQ = append(k_cache_old, k_rot, poss zeros) is k_cache",
+       "hidden : BLF_zyx = map(store(mul(act, up))) is hidden", "output out, k_cache, v_cache"});
+  expect_lines(p.head, {"input x : BLE_xzy is out",
+                        "last_logits : BV_zyx = last(logits) is last "
+                        "logits"});
+  EXPECT_EQ(print_program(p.sample).substr(0, 44), "input logits : BV_zyx is last logits\ncv : BC");
+  EXPECT_TRUE(p.other_layers.empty());
+}
+
+TEST(TextPrograms, CutHeadsWhereAViewOfThemAllows) {
+  // Six key heads on eight chips: z has three of them, the others share these.
+  const PhasePrograms p =
+      programs(config_of(handed("llama-3")), Strategy::parse("ws1d:heads").table());
+  expect_lines(p.layer, {"q_rotg : BLH_zQ = all_gather(q_rot, H, yx) is q_rot",
+                         "q_group : BLK_zGQ = split_dim(q_rotg, H->K_zG, 6) is q_group",
+                         "q_groups : BLK_zG_yxQ = slice(q_group, G, yx) is q_group",
+                         "k_cache : BMK_zQ = append(k_cache_old, k_rot, pos zeros) is k_cache"});
+}
+
+TEST(TextPrograms, OfLayersThatDifferInAFlag) {
+  const auto table = Strategy::parse("ws2d:batch").table();
+  const PhasePrograms two =
+      programs(config_of(handed("gemma-2"), {{"layers", "4"}, {"local", "1001"}}), table);
+  EXPECT_EQ(two.layer_programs, (std::vector<std::size_t>{0, 1, 1, 0}));
+  ASSERT_EQ(two.other_layers.size(), 1U);
+  expect_lines(two.layer_program(3), {"input see_near : B_zyxLM is see_near"});
+  EXPECT_EQ(print_program(two.layer_program(1)).find("see_near"), std::string::npos);
+  const PhasePrograms one = programs(config_of(handed("gemma-2"), {{"local", "0"}}), table);
+  EXPECT_TRUE(one.other_layers.empty() && one.layer_programs.empty());
+  EXPECT_EQ(&one.layer_program(1), &one.layer);
+}
+
+/// What a text, changed in one place, is refused for under a table; "none" if it is not.
+std::string refusal(const std::string& name, const std::string& old_text,
+                    const std::string& new_text, const std::string& table) {
+  std::string text = print_model_text(handed(name));
+  const auto at = text.find(old_text);
+  EXPECT_NE(at, std::string::npos) << old_text;
+  text.replace(at, old_text.size(), new_text);
+  try {
+    programs(config_of(parse_model_text(text, "m.model")),
+             parse_layouts("layouts t\n" + table, "t.layouts")[0]);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+constexpr const char* kPlainTable =
+    "in : BLE_xzy -> BLE_x\nweights : E_x F_zy H_zy\n"
+    "hidden : BLF_zyx\nattend : B_zyxLHQ\n";
+
+TEST(TextPrograms, RefuseTablesOfWhatTheTextLacks) {
+  const auto with = [](const std::string& more) {
+    return refusal("gpt-2", "model gpt-2", "model gpt-2", kPlainTable + more);
+  };
+  EXPECT_EQ(with(""), "none");
+  EXPECT_EQ(with("norm2 : BLE_x\n"), "none");
+  EXPECT_EQ(with("prefix : N_zyxTKQ\n"), "none");
+  EXPECT_EQ(with("up : BLF_zyx\n"),
+            "layouts_c11: t.layouts line 6: the model gpt-2 has no value or weight up, to which t "
+            "gives layouts (docs/layouts.md)");
+  EXPECT_EQ(
+      with("w_up : EF_zyx\n"),
+      "layouts_c11: t.layouts line 6: the model gpt-2 has no value or weight w_up, to which t "
+      "gives layouts (docs/layouts.md)");
+  EXPECT_EQ(
+      with("k : BLK_zQ\n"),
+      "layouts_c11: t.layouts line 6: the model gpt-2 has no k : BLKQ, but k : BLHQ, to which "
+      "t gives layouts (docs/layouts.md)");
+  EXPECT_EQ(refusal("gpt-2", "model gpt-2", "model gpt-2", "in : BLE\nattend : BLHQ\n"),
+            "layouts_c5: t.layouts line 1: t gives wq no layout: write 'weights : ...' "
+            "(docs/layouts.md)");
+  EXPECT_EQ(refusal("gpt-2", "model gpt-2", "model gpt-2", "attend : BLHQ\n"),
+            "layouts_c5: t.layouts line 1: t has no line 'in : LAYOUT' (docs/layouts.md)");
+  EXPECT_EQ(
+      refusal("gpt-2", "model gpt-2", "model gpt-2",
+              "in : BLE\nweights : E F H\nattend : BL_xHQ\n"),
+      "layouts_c12: t.layouts line 4: attend is BL_xHQ: the attention of a model's text is not "
+      "sharded over L (docs/layouts.md)");
+  EXPECT_EQ(refusal("gpt-2", "F=384", "F=6", kPlainTable).substr(0, 11), "layouts_c4:");
+  EXPECT_EQ(refusal("gpt-2", "model gpt-2", "model gpt-2",
+                    "in : BLE_x\nweights : E_x F_x H\nattend : BLHQ\n")
+                .substr(0, 11),
+            "layouts_c6:");
+}
+
+TEST(TextPrograms, RefuseLinesWithoutSteps) {
+  const auto with = [](const std::string& line, const std::string& name = "llama-3") {
+    const std::string old_line = "mid : BLE = store(add(in, attn_out))";
+    return refusal(name, old_line, line, kPlainTable);
+  };
+  EXPECT_EQ(
+      with("mid : BLE = store(add(in, before(attn_out)))"),
+      "layouts_c12: m.model line 54: mid_1: before is an op, for which programs have no step");
+  EXPECT_EQ(with("mid : BLE = mul(add(in, attn_out), top(attn_out, E, 3))").substr(0, 47),
+            "layouts_c12: m.model line 54: mid_1: top is an ");
+  EXPECT_EQ(with("mid : BLE = add(add(in, attn_out), sum(attn_out, E, stored))"),
+            "layouts_c12: m.model line 54: mid_1: its sum is stored after each addend, for which "
+            "programs have no step");
+  EXPECT_EQ(with("mid : BLE = mul(add(in, attn_out), mean(mean(score, M), KG))").substr(0, 47),
+            "layouts_c12: m.model line 54: mid_1: mean is an");
+  EXPECT_EQ(refusal("gemma-2", "k_cache : BMKQ = append(k_rot, pos)",
+                    "k_cache : BMKQ = append(k_rot, pos)\nmore : BMKQ = append(v, pos) if local",
+                    kPlainTable),
+            "layouts_c12: m.model line 53: more: it is a cache of some layers alone, for which "
+            "programs have no step");
+  EXPECT_EQ(refusal("gemma-2", "scaled : BLKGM = store(mul(dot, scale))",
+                    "close : BLKGM where see_near = mul(dot, 2)\n"
+                    "scaled : BLKGM = store(mul(close, scale))",
+                    kPlainTable),
+            "layouts_c12: m.model line 57: close: it exists where see and see_near, for which "
+            "programs have no step");
+}
+
+}  // namespace
+}  // namespace shardproof

@@ -1,0 +1,113 @@
+// Models that are texts: five that somebody else wrote, on three tori under three strategies, in
+// each regime; and those of keys, as texts.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "golden/verify/verify.h"
+#include "tests/golden/text/text_case.h"
+#include "tests/sanitized.h"
+#include "weights/text/writer.h"
+
+namespace shardproof {
+namespace {
+
+constexpr const char* kTexts[] = {"llama-3", "gpt-2", "gemma-2", "cohere", "qwen3"};
+constexpr const char* kTori[] = {"2x2x2", "4x2x3", "1x3x1"};
+constexpr const char* kStrategies[] = {"ws1d:heads", "ws2d:batch", "wg-xyz:batch"};
+
+void require_equal(std::string_view keys) {
+  OneInN runs(11, "runs of texts");
+  for (const char* text : kTexts)
+    for (const char* torus : kTori) {
+      OracleMemo memo;
+      for (const char* strategy : kStrategies) {
+        if (!runs()) continue;
+        const Case c =
+            case_of_text(text, fmt::format("torus={} prefill={} {}", torus, strategy, keys));
+        const Judgement judgement = verify_case(c, memo);
+        EXPECT_EQ(judgement.verdict, Verdict::equal) << c << "\n" << judgement.reason();
+        EXPECT_GT(judgement.tensors, 300) << c;
+      }
+    }
+}
+
+TEST(HandedTexts, AreEqualInTheExactRegime) { require_equal("regime=exact"); }
+TEST(HandedTexts, AreEqualInTheF32Regime) { require_equal("regime=f32"); }
+TEST(HandedTexts, AreEqualInTheFieldRegime) { require_equal("regime=field"); }
+TEST(HandedTexts, AreEqualWithActivationsAsBf16) {
+  require_equal("act=bf16 weights=bf16 chunk=3 prompt=5");
+}
+TEST(HandedTexts, AreEqualInRingsWithPartialSumsAsBf16) {
+  require_equal("regime=f32 act=bf16 schedule=ring wire=bf16 acc=bf16");
+}
+
+TEST(HandedTexts, AreEqualUnderAnotherTableInTheDecode) {
+  for (const char* text : kTexts)
+    for (const char* regime : {"exact", "f32", "field"}) {
+      OracleMemo memo;
+      const Case c = case_of_text(
+          text,
+          fmt::format("torus=2x2x2 prefill=wg-xyz:batch decode=ws2d:heads regime={}", regime));
+      const Judgement judgement = verify_case(c, memo);
+      EXPECT_EQ(judgement.verdict, Verdict::equal) << c << "\n" << judgement.reason();
+    }
+}
+
+TEST(HandedTexts, SampleAtRandomByTheirOwnLogits) {
+  for (const char* text : {"gpt-2", "qwen3"}) {
+    OracleMemo memo;
+    for (const char* keys :
+         {"torus=2x2x2 prefill=ws2d:batch top_k=5", "torus=1x3x1 prefill=dp top_p=0.7",
+          "torus=2x2x2 decode_torus=1x3x1 prefill=dp sample=random"}) {
+      const Case c = case_of_text(text, std::string(keys) + " batch=24 prompt=5 chunk=2");
+      const Judgement judgement = verify_case(c, memo);
+      EXPECT_EQ(judgement.verdict, Verdict::equal) << c << "\n" << judgement.reason();
+    }
+  }
+}
+
+TEST(HandedTexts, RefuseKeysThatProgramsHaveNoStepsFor) {
+  for (const auto& [keys, word] :
+       std::map<std::string, std::string>{{"weights=int8", "weights=int8"},
+                                          {"lengths=4,2 batch=2", "lengths"},
+                                          {"prefix=1:2", "prefix"},
+                                          {"pad_heads=48", "pad_heads"},
+                                          {"pad_vocab=288", "pad_vocab"}}) {
+    const Case c = case_of_text("gpt-2", "torus=1x2x1 prefill=ws1d:heads " + keys);
+    try {
+      make_plan(c);
+      ADD_FAILURE() << keys << " is not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.label(), "case_model") << keys;
+      EXPECT_NE(error.message().find(word), std::string::npos) << error.what();
+    }
+  }
+}
+
+/// The text of a model of keys is a model like any other.
+RC_GTEST_PROP(TextsOfKeys, AreEqual, ()) {
+  const auto model = *rc::gen::element<std::string>(
+      "palm-tiny", "llama,layers=2,E=48,F=96,H=24,K=6,Q=4,V=48",
+      "gptj,layers=2,E=48,F=96,H=24,K=24,Q=8,V=48", "falcon,layers=2,E=48,F=96,H=24,Q=4,V=48",
+      "palm-tiny,softmax=base2", "palm-tiny,rope=alibi,unembed_bias=true,ffn=geglu,bias=all",
+      "palm-tiny,block=serial,norm=layernorm,bias=all,K=6,embed_scale=2");
+  const auto strategy = *rc::gen::element<std::string>("ws1d:heads", "ws1d:batch", "ws2d:heads",
+                                                       "ws2d:batch", "wg-xyz:batch", "dp");
+  const auto torus = *rc::gen::element<std::string>("2x2x2", "1x3x1", "4x1x3", "1x1x1");
+  const auto regime = *rc::gen::element<std::string>("exact", "f32", "field");
+  const auto act = *rc::gen::element<std::string>("f32", "bf16");
+  const ModelText text = parse_model_text(text_of_model(parse_model(model)));
+  const Case c = case_with_text(text, fmt::format("torus={} prefill={} regime={} act={} batch=24",
+                                                  torus, strategy, regime, act));
+  RC_LOG() << model << " " << torus << " " << strategy << " " << regime << " " << act << "\n";
+  OracleMemo memo;
+  const Judgement judgement = verify_case(c, memo);
+  RC_LOG() << judgement.reason() << "\n";
+  RC_ASSERT(judgement.verdict == Verdict::equal);
+}
+
+}  // namespace
+}  // namespace shardproof
