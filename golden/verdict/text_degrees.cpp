@@ -63,10 +63,6 @@ class TextDegrees {
       FieldDegree degree = degree_of(line.expression);
       if (line.expression.kind == Expression::Kind::call && line.expression.op == ModelOp::sub)
         differences_[line.name] = &line.expression;
-      if (line.expression.kind == Expression::Kind::call && line.expression.op == ModelOp::append) {
-        FieldDegree& cache = caches_[step_];
-        cache = degree = greater(degree, cache);
-      }
       counts.degrees.insert(degree);
       values_[line.name] = std::move(degree);
     }
@@ -186,7 +182,7 @@ class TextDegrees {
   const TextModel& model_;
   ActType act_;
   std::map<char, std::int64_t> extents_;
-  std::map<std::string, FieldDegree, std::less<>> values_, caches_;
+  std::map<std::string, FieldDegree, std::less<>> values_;
   std::map<std::string, std::string, std::less<>> letters_;
   std::map<std::string, const Expression*, std::less<>> differences_;
   std::map<std::string, int> numbers_;

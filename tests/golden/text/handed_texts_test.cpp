@@ -62,7 +62,7 @@ TEST(HandedTexts, SampleAtRandomByTheirOwnLogits) {
     for (const char* keys :
          {"torus=2x2x2 prefill=ws2d:batch top_k=5", "torus=1x3x1 prefill=dp top_p=0.7",
           "torus=2x2x2 decode_torus=1x3x1 prefill=dp sample=random"}) {
-      const Case c = case_of_text(text, std::string(keys) + " batch=24 prompt=5 chunk=2");
+      const Case c = case_of_text(text, std::string(keys) + " batch=24 prompt=5 chunk=3");
       const Judgement judgement = verify_case(c, memo);
       EXPECT_EQ(judgement.verdict, Verdict::equal) << c << "\n" << judgement.reason();
     }

@@ -56,6 +56,12 @@ TEST(FlatText, DividesASumByTheExtentsOnlyWhereAllExists) {
             "pooled_1 : BLKG = mean(exp, M)\n"
             "pooled : BLKG = mul(pooled_1, 2)\n");
   EXPECT_EQ(flat_lines(with_line("more : BLE = mul(in, extra) if local",
+                                 "chosen_mean : BLA = mul(mean(expert, X), 2)\n"
+                                 "more : BLE = mul(in, extra) if local"),
+                       "chosen_mean"),
+            "chosen_mean_1 : BLA = mean(expert, X)\n"
+            "chosen_mean : BLA = mul(chosen_mean_1, 2)\n");
+  EXPECT_EQ(flat_lines(with_line("more : BLE = mul(in, extra) if local",
                                  "wide : BL = mean(attn, HQ)\n"
                                  "more : BLE = mul(in, extra) if local"),
                        "wide"),
