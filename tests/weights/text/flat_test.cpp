@@ -16,9 +16,9 @@ namespace {
 
 /// The flat lines of the layer, as texts print them, that begin with `name`.
 std::string flat_lines(const std::string& text, std::string_view name) {
+  const std::string flat = print_model_text(flat_text(parse_model_text(text)));
   std::string lines;
-  for (const std::string_view line :
-       split(print_model_text(flat_text(parse_model_text(text))), "\n"))
+  for (const std::string_view line : split(flat, "\n"))
     if (line.starts_with(name)) lines += std::string(line) + "\n";
   return lines;
 }
