@@ -103,21 +103,16 @@ void read(std::string_view key, std::string_view word, std::int64_t& out) {
 void read(std::string_view key, std::string_view word, double& out) { read_number(key, word, out); }
 void read(std::string_view key, std::string_view word, float& out) { read_number(key, word, out); }
 
-template <class Enum>
-std::string show(Enum value) {
-  return std::string(word_for(value));
+template <class Value>
+std::string show(Value value) {
+  if constexpr (std::is_arithmetic_v<Value> && !std::is_same_v<Value, bool>) {
+    std::array<char, 64> text{};
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+    return std::string(text.data(), end);
+  } else {
+    return std::string(word_for(value));
+  }
 }
-
-template <class Number>
-std::string show_number(Number value) {
-  std::array<char, 64> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  return std::string(text.data(), end);
-}
-
-std::string show(std::int64_t value) { return show_number(value); }
-std::string show(double value) { return show_number(value); }
-std::string show(float value) { return show_number(value); }
 
 // The legal values of a key in words; for an enum or a bool, its words.
 template <class Enum>
@@ -350,14 +345,9 @@ ModelConfig with_dims(ModelConfig config, std::int64_t E, std::int64_t F, std::i
 void validate(const ModelConfig& c) {
   if (c.rows != nullptr) return;  // its text was checked when it was read
   preset(c.preset);
-  const std::array<std::pair<std::string_view, std::int64_t>, 8> dims{{{"layers", c.layers},
-                                                                       {"E", c.E},
-                                                                       {"F", c.F},
-                                                                       {"H", c.H},
-                                                                       {"K", c.K},
-                                                                       {"Q", c.Q},
-                                                                       {"V", c.V},
-                                                                       {"positions", c.positions}}};
+  const std::pair<std::string_view, std::int64_t> dims[] = {
+      {"layers", c.layers}, {"E", c.E}, {"F", c.F}, {"H", c.H},
+      {"K", c.K},           {"Q", c.Q}, {"V", c.V}, {"positions", c.positions}};
   for (const auto& [name, extent] : dims) {
     require(extent >= 1, name, show(extent), "must be at least 1");
     require(extent <= kLargestDim, name, show(extent), "must be at most 2147483647");
