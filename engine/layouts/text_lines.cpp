@@ -135,7 +135,8 @@ void TextSectionWriter::einsum(const TextLine& line) {
   const Layout rows = TextLayouts::restricted(layouts_.residual(), "BL");
   std::string call = "einsum(", operands_text;
   std::optional<Layout> product;
-  std::string indicator = line.where;
+  const std::string& indicator = line.where;
+  std::vector<std::string> operands;  // that exist where the result can
   for (std::size_t t = 0; t < e.terms.size(); ++t) {
     const ContractionTerm& term = e.terms[t];
     const std::string names[2] = {e.args[2 * t].text, e.args[2 * t + 1].text};
@@ -200,18 +201,17 @@ void TextSectionWriter::einsum(const TextLine& line) {
       for (const std::string& name : names)
         if (const auto at = indicator_.find(name); at != indicator_.end()) {
           const std::string of = letters_of(at->second);
-          const bool stays = std::all_of(of.begin(), of.end(), [&](char letter) {
-            return line.letters.find(letter) != std::string::npos;
-          });
-          if (stays && indicator.empty()) indicator_[line.name] = at->second;
+          if (std::all_of(of.begin(), of.end(), [&](char letter) {
+                return line.letters.find(letter) != std::string::npos;
+              }))
+            operands.push_back(name);
         }
   }
-  if (!indicator.empty()) {
-    if (product->is_partial())
-      throw refused(line,
-                    fmt::format("it is {} and exists where {}", product->to_string(), indicator));
-    indicator_[line.name] = indicator;
-  }
+  if (const std::string all = indicator_of(line, operands); !all.empty())
+    indicator_[line.name] = all;
+  if (!indicator.empty() && product->is_partial())
+    throw refused(line,
+                  fmt::format("it is {} and exists where {}", product->to_string(), indicator));
   call += operands_text + where(indicator, *product) + ")";
   keep(line, complete(line, w_.step(line.name, *product, call, line.name),
                       layouts_.in_attention(line.letters) || product->is_partial() ||
@@ -288,8 +288,7 @@ void TextSectionWriter::turn(const TextLine& line) {
   Layout layout = layouts_.in_attention(letters) ? layouts_.home(letters) : current(x).layout;
   layout = layout.with_axes(*layout.find(e.parameters[0][0]), {});
   const WrittenValue from = bring(x, layout);
-  if (const auto at = indicator_.find(x); at != indicator_.end())
-    indicator_[line.name] = at->second;
+  carry_indicator(line, x);
   keep(line, w_.step(line.name, layout,
                      fmt::format("turn({}, {}, {} {})", from.name, e.parameters[0], e.parameters[1],
                                  static_cast<std::int64_t>(model_.sizes().number(e.parameters[2]))),
@@ -316,8 +315,7 @@ void TextSectionWriter::split(const TextLine& line) {
     dims.push_back({letter, letter == to[1] ? second : home.axes(letter)});
   const Layout seen(std::move(dims), {});
   const Layout parts({{to[0], first}, {to[1], second}}, {});
-  if (const auto at = indicator_.find(x); at != indicator_.end())
-    indicator_[line.name] = at->second;
+  carry_indicator(line, x);
   keep(line, lead(line.name,
                   w_.step(line.name, seen,
                           fmt::format("split_dim({}, {}->{}, {})", value.name, from,
@@ -341,8 +339,7 @@ void TextSectionWriter::merge(const TextLine& line) {
   std::vector<Layout::Dim> dims;
   for (const char letter : line.letters)
     dims.push_back({letter, letter == to ? first.with(before.axes(from[1])) : before.axes(letter)});
-  if (const auto at = indicator_.find(x); at != indicator_.end())
-    indicator_[line.name] = at->second;
+  carry_indicator(line, x);
   keep(line, lead(line.name,
                   w_.step(line.name, Layout(std::move(dims), {}),
                           fmt::format("merge_dim({}, {}->{})", value.name, from, to), line.name),

@@ -53,12 +53,11 @@ std::vector<std::pair<std::string, Layout>> caches_of(const ModelText& text,
 }  // namespace
 
 PhasePrograms text_programs(const LayoutTable& table, const ModelConfig& config,
-                            const Extents& extents, const Torus& torus, const Numerics& numerics,
-                            const Sampling& sampling) {
+                            const Extents& extents, const Torus& torus, const Sampling& sampling) {
   const TextModel& model = *text_model(config);
   const ModelText& text = model.flat();
   const TextLayouts layouts(table, model, extents, torus);
-  const TextSetting setting{config, model, layouts, extents, torus, numerics.act};
+  const TextSetting setting{config, model, layouts, extents, torus};
   const std::vector<std::string> shared = read_from_embedding(text);
   std::map<std::string, Layout> of_embedding;
 

@@ -3,7 +3,6 @@
 #include "engine/layouts/around.h"
 #include "engine/layouts/table.h"
 #include "weights/base/error.h"
-#include "weights/model/numerics.h"
 #include "weights/model/sampling.h"
 
 namespace shardproof {
@@ -17,7 +16,6 @@ namespace shardproof {
 /// "layouts_c12" (a line of the text that no program has a step for: before, top, mean over what
 /// may not exist, a cache of some layers alone, a value that exists where two indicators are 1).
 PhasePrograms text_programs(const LayoutTable& table, const ModelConfig& config,
-                            const Extents& extents, const Torus& torus, const Numerics& numerics,
-                            const Sampling& sampling);
+                            const Extents& extents, const Torus& torus, const Sampling& sampling);
 
 }  // namespace shardproof

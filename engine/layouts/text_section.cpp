@@ -31,7 +31,6 @@ void TextSectionWriter::stream(const std::string& role) {
 }
 
 void TextSectionWriter::write(TextSection section, std::int64_t layer) {
-  section_ = section;
   const auto& lines = model_.flat().section(section).lines;
   for (const TextLine& one : lines) {
     if (section == TextSection::layer && !model_.sizes().has(one.guard, layer)) {
@@ -56,6 +55,8 @@ void TextSectionWriter::line(const TextLine& line) {
   const Expression& e = line.expression;
   letters_[line.name] = line.letters;
   if (e.kind != Expression::Kind::call || is_pointwise(e.op)) return map(line);
+  if (!line.where.empty() && e.op != ModelOp::einsum)
+    throw refused(line, fmt::format("{} exists where {}", row_of(e.op).name, line.where));
   switch (e.op) {
     case ModelOp::einsum:
       return einsum(line);
@@ -186,6 +187,16 @@ std::string TextSectionWriter::indicator_of(const TextLine& line,
   if (all.size() > 1)
     throw refused(line, fmt::format("it exists where {} and {}", *all.begin(), *all.rbegin()));
   return all.empty() ? "" : *all.begin();
+}
+
+void TextSectionWriter::carry_indicator(const TextLine& line, const std::string& operand) {
+  const auto at = indicator_.find(operand);
+  if (at == indicator_.end()) return;
+  for (const char letter : letters_of(at->second))
+    if (line.letters.find(letter) == std::string::npos)
+      throw refused(line,
+                    fmt::format("its operand exists where {}, which has {}", at->second, letter));
+  indicator_[line.name] = at->second;
 }
 
 std::string TextSectionWriter::where(const std::string& indicator, const Layout& layout) {

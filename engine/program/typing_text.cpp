@@ -80,7 +80,7 @@ Type without(const Type& t, std::string_view letters, bool partial) {
 Type in_order(const Rules& rules, const Type& t, const std::string& letters) {
   const std::string own = t.layout.letters();
   rules.require(std::is_permutation(letters.begin(), letters.end(), own.begin(), own.end()), 7,
-                "{} is no order of the dims of {}", letters, t.layout);
+                "{} is not an order of the dims of {}", letters, t.layout);
   std::vector<Layout::Dim> dims;
   Shape shape;
   for (const char letter : letters) {
@@ -111,7 +111,7 @@ Types map(const Rules& rules, const Op& op) {
   dims.add(*op.expression);
   for (const NamedFormula& formula : op.formulas) {
     const auto operand = names.operand(formula.name);
-    rules.require(operand.has_value(), 5, "{}, which has a formula, is no operand of {}",
+    rules.require(operand.has_value(), 5, "{}, which has a formula, is not an operand of {}",
                   formula.name, op.to_string());
     Dims own(rules, names);
     own.add(formula.expression);

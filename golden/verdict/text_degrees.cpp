@@ -8,24 +8,11 @@
 #include <string>
 #include <utility>
 
+#include "engine/program/field_degrees.h"
 #include "weights/text/formula.h"
 
 namespace shardproof {
 namespace {
-
-FieldDegree product(FieldDegree a, const FieldDegree& b) {
-  a.a += b.a;
-  for (const auto& [number, e] : b.e) a.e[number] += e;
-  for (const auto& [number, e] : b.more) a.more[number] += e;
-  return a;
-}
-
-FieldDegree greater(FieldDegree a, const FieldDegree& b) {
-  a.a = std::max(a.a, b.a);
-  for (const auto& [number, e] : b.e) a.e[number] = std::max(a.e[number], e);
-  for (const auto& [number, e] : b.more) a.more[number] = std::max(a.more[number], e);
-  return a;
-}
 
 const FieldDegree kInteger{0, {}, {}};
 
@@ -90,26 +77,26 @@ class TextDegrees {
     const auto of = [&](std::size_t arg) { return degree_of(e.args[arg]); };
     switch (e.op) {
       case ModelOp::einsum: {
-        FieldDegree most = product(of(0), of(1));
+        FieldDegree most = product_degree(of(0), of(1));
         for (std::size_t i = 2; i + 1 < e.args.size(); i += 2)
-          most = greater(most, product(of(i), of(i + 1)));
+          most = greater_degree(most, product_degree(of(i), of(i + 1)));
         return most;
       }
       case ModelOp::add:
       case ModelOp::sub:
-        return greater(of(0), of(1));
+        return greater_degree(of(0), of(1));
       case ModelOp::mul:
-        return product(of(0), of(1));
+        return product_degree(of(0), of(1));
       case ModelOp::div:
         return quotient(of(0), e.args[1]);
       case ModelOp::larger:
-        return greater(function("larger", e.args[0]), function("larger", e.args[1]));
+        return greater_degree(function("larger", e.args[0]), function("larger", e.args[1]));
       case ModelOp::exp:
       case ModelOp::exp2:
         if (const Expression* const d = difference(e.args[0])) {
           const std::string_view to = e.op == ModelOp::exp ? "exp" : "exp2";
-          return product(function(fmt::format("score to {}", to), d->args[0]),
-                         function(fmt::format("max to {}", to), d->args[1]));
+          return product_degree(function(fmt::format("score to {}", to), d->args[0]),
+                                function(fmt::format("max to {}", to), d->args[1]));
         }
         return function(row_of(e.op).name, e.args[0]);
       case ModelOp::max:

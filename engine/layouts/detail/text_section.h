@@ -21,7 +21,6 @@ struct TextSetting {
   const TextLayouts& layouts;
   const Extents& extents;
   const Torus& torus;
-  ActType act;
 };
 
 /// Writes the program of one section of a text, line by line of its flat form. Throws what
@@ -64,7 +63,8 @@ class TextSectionWriter {
 
   bool is_word(const std::string& name) const { return model_.flat().is_number(name); }
   std::string letters_of(const std::string& name) const;
-  /// Returns the name of a weight's input in a layout; of a matrix by its line of the table.
+  /// Returns a weight's input in a layout; of a matrix the layout that its line of the table ends
+  /// in.
   WrittenValue weight(const TextWeight& weight, const Layout& layout);
   WrittenValue matrix(const TextWeight& weight);
   bool is_matrix(const std::string& name) const;
@@ -72,6 +72,9 @@ class TextSectionWriter {
   Layout layout_of_map(const TextLine& line, const std::vector<std::string>& operands);
   /// Returns the indicator of where a value exists; "" where it exists everywhere.
   std::string indicator_of(const TextLine& line, const std::vector<std::string>& operands) const;
+  /// Gives a moved value the indicator of its operand. Throws Error("layouts_c12", ...) if it has
+  /// letters that the line lacks, or the line one of its own.
+  void carry_indicator(const TextLine& line, const std::string& operand);
   /// Returns " where see", by the name that the indicator has in the program.
   std::string where(const std::string& indicator, const Layout& layout);
   /// Returns the expression with the program's names for values, in this layout.
@@ -83,7 +86,6 @@ class TextSectionWriter {
   const TextLayouts& layouts_;
   ProgramWriter w_;
   std::map<std::string, Layout> of_embedding_;
-  TextSection section_ = TextSection::embedding;
   std::map<std::string, std::vector<WrittenValue>> copies_;
   std::map<std::string, std::string> letters_;            // of the section's values
   std::map<std::string, std::string> indicator_;          // of values that do not exist everywhere

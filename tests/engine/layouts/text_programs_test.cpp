@@ -18,7 +18,7 @@ ModelConfig config_of(const ModelText& text, const TextKeys& keys = {}) {
 PhasePrograms programs(const ModelConfig& config, const LayoutTable& table,
                        const std::string& torus = "2x2x2") {
   const Torus on = Torus::parse(torus);
-  return text_programs(table, config, extents_of(config, 24, 4), on, Numerics{}, Sampling{});
+  return text_programs(table, config, extents_of(config, 24, 4), on, Sampling{});
 }
 
 const ModelText& handed(const std::string& name) {
@@ -164,6 +164,11 @@ TEST(TextPrograms, RefuseLinesWithoutSteps) {
                     kPlainTable),
             "layouts_c12: m.model line 53: more: it is a cache of some layers alone, for which "
             "programs have no step");
+  EXPECT_EQ(refusal("llama-3", "max : BLKG = max(score, M)",
+                    "seen : BLKGM where see = turn(score, M, half 0)\nmax : BLKG = max(score, M)",
+                    kPlainTable)
+                .substr(0, 12),
+            "layouts_c12:");
   EXPECT_EQ(refusal("gemma-2", "scaled : BLKGM = store(mul(dot, scale))",
                     "close : BLKGM where see_near = mul(dot, 2)\n"
                     "scaled : BLKGM = store(mul(close, scale))",
