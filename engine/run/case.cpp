@@ -91,7 +91,7 @@ const std::vector<std::string>& case_keys() {
   return keys;
 }
 
-Case parse_case(std::string_view line, const std::vector<Strategy>& own) {
+Case parse_case(std::string_view line, const std::vector<Strategy>& own, const ModelText* text) {
   const std::map<std::string, std::string> values = split_keys(line);
   const auto get = [&](const char* key) -> const std::string* {
     const auto at = values.find(key);
@@ -101,7 +101,7 @@ Case parse_case(std::string_view line, const std::vector<Strategy>& own) {
   if (const auto* v = get("torus")) c.torus = Torus::parse(*v);
   if (const auto* v = get("decode_torus")) c.decode_torus = Torus::parse(*v);
   if (const auto* v = get("model"))
-    c.model = read_model(*v);
+    c.model = read_model(*v, text);
   else
     c.model = parse_model("palm-tiny");
   c.prefill = Strategy::parse(get("prefill") ? *get("prefill") : "ws2d:heads", own);

@@ -16,6 +16,7 @@
 #include "weights/model/prefix.h"
 #include "weights/model/sampling.h"
 #include "weights/storage/row_lengths.h"
+#include "weights/text/model_text.h"
 
 namespace shardproof {
 
@@ -56,12 +57,14 @@ const std::vector<std::string>& case_keys();
 /// Reads "torus=4x2x3 model=palm-tiny prefill=ws2d:heads decode=ws2d:batch ...", keys in any order;
 /// missing keys take their defaults (batch: the smallest legal one, at least the number of
 /// prefixes; prompt: the smallest legal one of at least 4, plus the length of a prefix). `own` are
-/// strategies beside the shipped ones. Throws Error: "case_c0" (no key=value), "case_c1" (unknown
-/// key, the nearest named), "case_c2" (repeated key), "case_c3" (a value that is not a number or is
-/// out of range), "case_numerics" (an unknown word for `numerics`, or another key that contradicts
-/// it), "case_model" (block= beside a model's text); and what parse_row_lengths, parse_prefix,
-/// read_model, parse_block, Torus, Strategy and the setters of numerics_keys() throw.
-Case parse_case(std::string_view line, const std::vector<Strategy>& own = {});
+/// strategies beside the shipped ones; `text`, if given, is what the model's file holds. Throws
+/// Error: "case_c0" (no key=value), "case_c1" (unknown key, the nearest named), "case_c2" (repeated
+/// key), "case_c3" (a value that is not a number or is out of range), "case_numerics" (an unknown
+/// word for `numerics`, or another key that contradicts it), "case_model" (block= beside a model's
+/// text); and what parse_row_lengths, parse_prefix, read_model, parse_block, Torus, Strategy and
+/// the setters of numerics_keys() throw.
+Case parse_case(std::string_view line, const std::vector<Strategy>& own = {},
+                const ModelText* text = nullptr);
 
 /// Prints every key in one fixed order; decode's torus, lengths, prefixes, padding and sampling
 /// only if given. parse_case(print_case(c)) == c. Phases that are layer programs are left out, and

@@ -10,10 +10,10 @@
 #include "oracle/field/detail/numbers.h"
 #include "oracle/field/detail/random.h"
 #include "oracle/field/detail/sample.h"
-#include "oracle/graph/detail/passes.h"
 #include "oracle/graph/field_run.h"
 #include "oracle/graph/run.h"
 #include "oracle/request/detail/request_check.h"
+#include "oracle/walk/passes.h"
 #include "weights/text/text_model.h"
 #include "weights/text/text_weights.h"
 

@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "oracle/graph/detail/field_math.h"
-#include "oracle/graph/detail/passes.h"
-#include "oracle/graph/detail/walk.h"
 #include "oracle/request/detail/request_check.h"
 #include "oracle/request/detail/row_alone.h"
+#include "oracle/walk/passes.h"
+#include "oracle/walk/walk.h"
 #include "weights/text/flat.h"
 
 namespace shardproof::oracle::graph {

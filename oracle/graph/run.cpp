@@ -6,11 +6,12 @@
 #include <utility>
 
 #include "oracle/graph/detail/exact.h"
-#include "oracle/graph/detail/passes.h"
-#include "oracle/graph/detail/walk.h"
 #include "oracle/model/detail/sampling.h"
 #include "oracle/request/detail/request_check.h"
 #include "oracle/request/detail/row_alone.h"
+#include "oracle/walk/passes.h"
+#include "oracle/walk/walk.h"
+#include "oracle/walk/weights.h"
 #include "weights/model/registry.h"
 #include "weights/text/flat.h"
 
@@ -47,17 +48,7 @@ Answer together(const std::map<std::string, Tensor, std::less<>>& weights, const
                 const IntTensor& prompt, const Passes& passes, std::int64_t first_row) {
   const Exact math(request.act, request.sizes);
   const auto find = [&](const TextWeight& weight, const std::string& id, const Shape& shape) {
-    const auto at = weights.find(id);
-    if (at == weights.end())
-      throw Error("weights_name", fmt::format("{} has no weight {:?}", request.text.name, id));
-    const Tensor& t = at->second;
-    if (turns(weight) && t.shape.size() == 2 && t.shape[0] == shape[0] &&
-        2 * t.shape[1] == static_cast<std::int64_t>(request.sizes.number(weight.parameters[1])))
-      return spread(weight, t, shape, 1.0, 0.0);
-    if (t.data.size() != count_of(shape))
-      throw Error("weights_shape", fmt::format("{} has {} elements, not the {} of the text", id,
-                                               t.data.size(), count_of(shape)));
-    return std::vector<double>(t.data.begin(), t.data.end());
+    return elements_of(weights, request.text, request.sizes, weight, id, shape);
   };
   Walk<Exact> walk(request.text, request.sizes, math, find);
   Answer answer;

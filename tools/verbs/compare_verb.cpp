@@ -16,6 +16,7 @@
 #include "tools/command/verbs.h"
 #include "tools/verbs/compare_report.h"
 #include "weights/storage/store.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof::tools {
 namespace {
@@ -40,7 +41,7 @@ Weights weights_of(const CompareFlags& o, const dump::Claim& claim) {
   const Weights given = load_weights(*o.weights);
   ModelConfig model = given.config();
   model.cache = c.model.cache;  // not part of the weights
-  if (print_model(model) != print_model(c.model))
+  if (!same_model(model, c.model))
     throw Error("weights_model", fmt::format("{} is of model {}, the trace of {}", *o.weights,
                                              print_model(given.config()), print_model(c.model)));
   return oracle::as_stored(

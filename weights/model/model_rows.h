@@ -23,6 +23,9 @@ class ModelRows {
   const std::vector<WeightRow>& weights() const { return weights_; }
   /// Returns every weight of the model, in file order.
   const std::vector<WeightSpec>& weight_specs() const { return specs_; }
+  /// Returns the place, among the text's lines, of the line that makes the value `name` in a layer
+  /// (any, if it is of none); -1 if this layer has no such value.
+  virtual std::int64_t line_of(std::string_view name, std::int64_t layer) const = 0;
   /// Returns the extent of a letter; 0 if the text does not declare it.
   std::int64_t extent(char letter) const {
     const auto at = extents_.find(letter);

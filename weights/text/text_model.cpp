@@ -116,6 +116,17 @@ TextModel::TextModel(const ModelText& text, const TextKeys& keys, std::string li
                      .integer = true});
 }
 
+std::int64_t TextModel::line_of(std::string_view name, std::int64_t layer) const {
+  std::int64_t place = 0;
+  for (const TextSection section : kTextSections)
+    for (const TextLine& line : flat_.section(section).lines) {
+      if (line.name == name && (section != TextSection::layer || sizes_.has(line.guard, layer)))
+        return place;
+      ++place;
+    }
+  return -1;
+}
+
 const TextWeight* TextModel::weight(std::string_view name) const {
   for (const TextSection section : kTextSections)
     for (const TextWeight& weight : text_.section(section).weights)
@@ -158,7 +169,7 @@ bool is_text_file(std::string_view model) {
   return model.substr(0, model.find(',')).ends_with(kExtension);
 }
 
-ModelConfig load_model(std::string_view line) {
+ModelConfig load_model(std::string_view line, const ModelText* given) {
   const auto comma = line.find(',');
   TextKeys keys;
   if (comma != std::string_view::npos)
@@ -169,12 +180,13 @@ ModelConfig load_model(std::string_view line) {
       if (!keys.emplace(item.substr(0, equals), item.substr(equals + 1)).second)
         throw Error("model_key", fmt::format("{} is given twice", item.substr(0, equals)));
     }
-  const ModelText text = load_model_text(std::string(line.substr(0, comma)));
+  const ModelText text =
+      given != nullptr ? *given : load_model_text(std::string(line.substr(0, comma)));
   return model_config(std::make_shared<const TextModel>(text, keys, std::string(line)));
 }
 
-ModelConfig read_model(std::string_view model) {
-  return is_text_file(model) ? load_model(model) : parse_model(model);
+ModelConfig read_model(std::string_view model, const ModelText* text) {
+  return is_text_file(model) ? load_model(model, text) : parse_model(model);
 }
 
 }  // namespace shardproof

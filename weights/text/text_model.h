@@ -22,6 +22,7 @@ class TextModel : public ModelRows {
   const ModelText& text() const { return text_; }
   const ModelText& flat() const { return flat_; }
   const TextSizes& sizes() const { return sizes_; }
+  std::int64_t line_of(std::string_view name, std::int64_t layer) const override;
   /// Returns the weight with this name in the text, of the section that declares it first.
   const TextWeight* weight(std::string_view name) const;
   /// Returns the weight of the model with this name in files; null for one of a layer.
@@ -43,10 +44,11 @@ bool same_model(const ModelConfig& a, const ModelConfig& b);
 
 /// Returns whether the model of a case line is a file of a text: "my.model", "my.model,E=64".
 bool is_text_file(std::string_view model);
-/// Reads "FILE.model[,KEY=VALUE...]". Throws Error: "model_key" (a key without a value, or given
-/// twice), and what load_model_text, flat_text and sizes_of throw.
-ModelConfig load_model(std::string_view line);
+/// Reads "FILE.model[,KEY=VALUE...]"; `text`, if given, is what the file is taken to hold. Throws
+/// Error: "model_key" (a key without a value, or given twice), and what load_model_text, flat_text
+/// and sizes_of throw.
+ModelConfig load_model(std::string_view line, const ModelText* text = nullptr);
 /// Reads the model of a case line: parse_model(), or load_model() of a text's file.
-ModelConfig read_model(std::string_view model);
+ModelConfig read_model(std::string_view model, const ModelText* text = nullptr);
 
 }  // namespace shardproof

@@ -31,28 +31,19 @@ bool is_of_pass(const std::string& id, const std::string& pass) {
 Replay::Replay(const Weights& weights, const Passes& passes,
                const std::map<std::string, IntTensor>& ids, const Dump& dump,
                const DeclaredArithmetic& declared)
-    : weights_(weights),
+    : Derivation(passes, dump, declared),
+      weights_(weights),
       config_(weights.config()),
       ids_(ids),
-      dump_(dump),
-      declared_(declared),
       of_matrices_(declared.of_matrix_product()),
-      threads_(&calling_thread()) {
-  for (std::int64_t i = 0; i < passes.size(); ++i) passes_.push_back(passes.at(i));
-}
+      threads_(&calling_thread()) {}
 
 Replay::Replay(const Weights& weights, const Replay& like)
-    : weights_(weights),
+    : Derivation(like, Like()),
+      weights_(weights),
       config_(weights.config()),
-      passes_(like.passes_),
       ids_(like.ids_),
-      dump_(like.dump_),
-      declared_(like.declared_),
       of_matrices_(like.of_matrices_),
-      own_(like.own_),
-      forgotten_(like.forgotten_),
-      layouts_(like.layouts_),
-      torus_(like.torus_),
       threads_(like.threads_) {}
 
 void Replay::assume(const std::string& id, IntervalTensor value) {
@@ -82,12 +73,6 @@ void Replay::lay_out(const std::map<std::string, Layout>& layouts, const Torus& 
   torus_ = torus;
 }
 
-const PassPlan& Replay::pass(const std::string& name) const {
-  for (const PassPlan& p : passes_)
-    if (p.name == name) return p;
-  throw Error("bounds_c1", fmt::format("there is no pass \"{}\"", name));
-}
-
 Replay::Place Replay::place_of(const std::string& id) const {
   for (const PassPlan& p : passes_) {
     if (!is_of_pass(id, p.name)) continue;
@@ -110,19 +95,6 @@ const PassPlan* Replay::prefix_of(const PassPlan& pass) const {
   return last;
 }
 
-const PassRows& Replay::rows_of(const PassPlan& pass, std::size_t row) {
-  auto before = static_cast<std::int64_t>(row);
-  for (const PassRows& group : pass.rows) {
-    if (before < group.rows) return group;
-    before -= group.rows;
-  }
-  throw Error("bounds_c1", fmt::format("{} has no row {}", pass.name, row));
-}
-
-std::int64_t Replay::position(const PassPlan& pass, std::size_t row, std::size_t token) const {
-  return rows_of(pass, row).start + static_cast<std::int64_t>(token);
-}
-
 std::size_t Replay::visible(const PassPlan& pass, std::size_t row, std::size_t token) const {
   const PassRows& rows = rows_of(pass, row);
   const std::int64_t causal = rows.start + static_cast<std::int64_t>(token) + 1;
@@ -142,7 +114,8 @@ IntervalTensor Replay::weight(std::int64_t layer, std::string_view name) const {
 }
 
 bool is_block_term(std::string_view name, const ModelConfig& config) {
-  return config.block == Block::parallel && (name == "attn_out" || name == "ffn_out");
+  return config.rows == nullptr && config.block == Block::parallel &&
+         (name == "attn_out" || name == "ffn_out");
 }
 
 bool is_matrix_product(std::string_view name) {
@@ -152,7 +125,7 @@ bool is_matrix_product(std::string_view name) {
 
 Format format_of(std::string_view name, const ModelConfig& config,
                  const DeclaredArithmetic& declared) {
-  const ValueRow* const row = value_row(name);
+  const ValueRow* const row = value_row(name, config.rows.get());
   if (row == nullptr) return declared.unstored();
   if (row->cache && config.cache == CacheType::bf16) return Format::bf16;
   return row->stored ? declared.values : declared.unstored();

@@ -16,6 +16,7 @@
 #include "golden/bounds/number/fit.h"
 #include "golden/bounds/number/interval_tensor.h"
 #include "golden/bounds/number/rounding.h"
+#include "golden/bounds/value/derivation.h"
 #include "golden/bounds/value/matrix_sums.h"
 #include "golden/bounds/value/projection.h"
 #include "weights/base/error.h"
@@ -53,12 +54,8 @@ bool is_matrix_product(std::string_view name);
 /// ("decode.1.layer0.gate"): compares each value with what its operands in the dump imply. An
 /// operand that the dump lacks is replayed from its own operands, and its uncertainty is
 /// propagated. In a parallel block it may also have the terms of block_out, attn_out and ffn_out.
-class Replay {
+class Replay : public Derivation {
  public:
-  /// The radius of a number is the largest distance of its replicas from the center; infinite if
-  /// nothing is known of it.
-  using Dump = std::map<std::string, IntervalTensor>;
-
   /// `weights` as stored for the run, int8 weights as codes and scales. `ids` maps each pass to its
   /// tokens [BL]. All arguments outlive the replay.
   Replay(const Weights& weights, const Passes& passes, const std::map<std::string, IntTensor>& ids,
@@ -68,19 +65,14 @@ class Replay {
   /// values must not change. Values that the dump lacks are computed anew, unless assumed.
   /// `weights` outlives the replay.
   Replay(const Weights& weights, const Replay& like);
-  /// Overrides, from now on, a value, the positions of a pass's rows, or the arithmetic, whatever
-  /// was dumped or derived. Values already computed stay as they are.
-  void assume(const std::string& id, IntervalTensor value);
+  /// Values already computed stay as they are.
+  void assume(const std::string& id, IntervalTensor value) override;
+  /// Overrides the positions of a pass's rows.
   void assume(const PassPlan& pass);
-  void assume(const DeclaredArithmetic& declared);
-  /// Declares the arithmetic of one value, in place of the common one.
-  void declare(const std::string& id, const DeclaredArithmetic& declared);
-  /// An unknown token: its embedding has an infinite radius.
-  static constexpr std::int32_t kUnknownId = -1;
-  /// Marks a pass as unknown; its caches are unknown too, unless the dump has them.
-  void forget(const std::string& pass) { forgotten_.insert(pass); }
-  /// Declares the values' layouts on a torus: contractions over cut dims add up partial sums.
-  void lay_out(const std::map<std::string, Layout>& layouts, const Torus& torus);
+  void assume(const DeclaredArithmetic& declared) override;
+  void declare(const std::string& id, const DeclaredArithmetic& declared) override;
+  void forget(const std::string& pass) override { forgotten_.insert(pass); }
+  void lay_out(const std::map<std::string, Layout>& layouts, const Torus& torus) override;
   /// Computes products with matrices on these threads from now on; they outlive the replay.
   void use(Threads& threads) { threads_ = &threads; }
 
@@ -89,48 +81,21 @@ class Replay {
   /// operand is not the model's, or ids are missing or out of range.
   ValueVerdict judge(const std::string& id);
 
-  /// Pass, layer (0 if there is none) and name of a value.
-  struct Place {
-    std::string pass;
-    std::int64_t layer;
-    std::string name;
-  };
-  /// Throws Error("bounds_c1", ...) if the model has no such value.
-  Place place_of(const std::string& id) const;
-  /// Returns the ids of a value's operands, whether the dump has them or not.
-  std::vector<std::string> operands(const std::string& id) const;
-  /// Returns what the operands imply for a value, whether the dump has it or not: the real number
-  /// before its last rounding, as the hull over every way of rounding left open. Throws as judge
-  /// does.
-  IntervalTensor expected(const std::string& id) { return derive(place_of(id)); }
-  /// If true, derivations have exact centers: they round nothing, whatever is declared.
-  void make_exactly(bool exactly) { exactly_ = exactly; }
-  /// A derived value under one way of rounding; variants() returns one per way left open.
-  struct Variant {
-    std::string words;
-    IntervalTensor value;
-  };
-  std::vector<Variant> variants(const std::string& id);
-  /// expected_raw: the sum S of a contraction, before scale, bias and st ("raw q"), from the
-  /// checkpoint's operands. expected_scaled: S times its scale ("scaled q", for int8 and logits).
-  /// expected_statistic: a norm's statistic, by name. expected_probs: exp/denom. Throws as judge
-  /// does; returns nullopt if the value is not a contraction, has no scale, or is not a statistic.
-  std::optional<IntervalTensor> expected_raw(const std::string& id);
-  std::optional<IntervalTensor> expected_scaled(const std::string& id);
-  std::optional<IntervalTensor> expected_statistic(const Place& place);
-  IntervalTensor expected_probs(const std::string& pass, std::int64_t layer);
-  /// Returns the partial sums of S, cut as lay_out says, one per block over `axes`; operands are
-  /// gathered over the other axes that cut it. Blocks are ordered by axis x, y, z. Returns nullopt
-  /// if `axes` do not all cut it.
+  Place place_of(const std::string& id) const override;
+  std::vector<std::string> operands(const std::string& id) const override;
+  IntervalTensor expected(const std::string& id) override { return derive(place_of(id)); }
+  void make_exactly(bool exactly) override { exactly_ = exactly; }
+  std::vector<Variant> variants(const std::string& id) override;
+  std::optional<IntervalTensor> expected_raw(const std::string& id) override;
+  std::optional<IntervalTensor> expected_scaled(const std::string& id) override;
+  std::optional<IntervalTensor> expected_statistic(const Place& place) override;
+  std::optional<IntervalTensor> expected_probs(const std::string& pass,
+                                               std::int64_t layer) override;
   std::optional<std::vector<IntervalTensor>> expected_partials(const std::string& id,
-                                                               const Axes& axes);
-  /// Returns the factors of each product of one element of a contraction, in the order of the sum;
-  /// nullopt for other values, or if some factor is not known exactly.
+                                                               const Axes& axes) override;
   std::optional<std::vector<std::pair<double, double>>> products(const std::string& id,
-                                                                 std::size_t element);
-  /// The value as later operations read it: dumped, or derived and rounded. Throws as judge does.
-  const IntervalTensor& value(const std::string& id);
-  bool dumped(const std::string& id) const { return dump_.contains(id); }
+                                                                 std::size_t element) override;
+  const IntervalTensor& value(const std::string& id) override;
   /// Returns the storage format of the values with this name.
   Format format_of(std::string_view name) const {
     return bounds::format_of(name, config_, declared_);
@@ -139,15 +104,9 @@ class Replay {
   Format format_at(const Place& place) const;
   const Weights& weights() const { return weights_; }
   const DeclaredArithmetic& declared() const { return declared_; }
-  const DeclaredArithmetic& declared(const Place& place) const;
-  /// Throws Error("bounds_c1", ...) if there is no such pass.
-  const PassPlan& pass(const std::string& name) const;
-  /// All passes, in order.
-  const std::vector<PassPlan>& passes() const { return passes_; }
+  const DeclaredArithmetic& declared(const Place& place) const override;
   /// Returns the pass whose caches hold the prefixes of the rows of `pass`; null if none.
   const PassPlan* prefix_of(const PassPlan& pass) const;
-  /// Returns the position of a row's token in a pass.
-  std::int64_t position(const PassPlan& pass, std::size_t row, std::size_t token) const;
   /// Returns how many keys a token sees: all up to its own position, its prefix included. Padding
   /// sees the row's tokens.
   std::size_t visible(const PassPlan& pass, std::size_t row, std::size_t token) const;
@@ -182,8 +141,6 @@ class Replay {
     Number sum, mean, squares;
   };
 
-  /// Returns the group of rows that a row belongs to.
-  static const PassRows& rows_of(const PassPlan& pass, std::size_t row);
   /// Returns an operand as dumped, or derived and rounded.
   const IntervalTensor& operand(const Place& at, std::string_view name);
   /// Returns an operand of an operation that engines fuse with the preceding one: if a 16-bit value
@@ -249,16 +206,8 @@ class Replay {
 
   const Weights& weights_;
   const ModelConfig& config_;
-  std::vector<PassPlan> passes_;
   const std::map<std::string, IntTensor>& ids_;
-  const Dump& dump_;
-  DeclaredArithmetic declared_,
-      of_matrices_;  ///< of_matrices_: for products with the layers' matrices
-  std::map<std::string, DeclaredArithmetic> own_;
-  std::set<std::string> forgotten_;
-  bool exactly_ = false;
-  std::map<std::string, Layout> layouts_;
-  std::optional<Torus> torus_;
+  DeclaredArithmetic of_matrices_;  ///< for products with the layers' matrices
   Threads* threads_;
   Known known_;
   Known unrounded_;  ///< 16-bit values that the dump lacks: hull of unrounded and rounded

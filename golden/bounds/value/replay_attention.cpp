@@ -186,7 +186,8 @@ IntervalTensor Replay::softmax(const Making& m) {
   return y;
 }
 
-IntervalTensor Replay::expected_probs(const std::string& pass_name, std::int64_t layer) {
+std::optional<IntervalTensor> Replay::expected_probs(const std::string& pass_name,
+                                                     std::int64_t layer) {
   const Place p{pass_name, layer, "denom"};
   const IntervalTensor& e = operand(p, "exp");
   const IntervalTensor& Z = operand(p, "denom");

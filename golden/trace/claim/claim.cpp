@@ -11,6 +11,7 @@
 #include "golden/trace/read/detail/place.h"
 #include "weights/base/detail/words.h"
 #include "weights/model/softmax.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof::dump {
 namespace {
@@ -76,10 +77,20 @@ std::vector<std::int64_t> rows_of(const std::string& text, std::int64_t batch) {
   return rows;
 }
 
+/// Returns whether two models are one, or texts of equal layers and extents: a trace may be judged
+/// by another text than its writer's.
+bool same_extents(const ModelConfig& a, const ModelConfig& b) {
+  const TextModel *const of_a = text_model(a), *const of_b = text_model(b);
+  if (of_a == nullptr || of_b == nullptr) return print_model(a) == print_model(b);
+  return of_a->sizes().layers == of_b->sizes().layers &&
+         of_a->sizes().extents == of_b->sizes().extents;
+}
+
 }  // namespace
 
 void require_same_values(const Case& given, const Case& theirs) {
-  differ("model", print_model(given.model), print_model(theirs.model));
+  if (!same_extents(given.model, theirs.model))
+    differ("model", print_model(given.model), print_model(theirs.model));
   differ("weights", std::string(to_string(given.numerics.weights)),
          std::string(to_string(theirs.numerics.weights)));
   differ("act", std::string(to_string(given.numerics.act)),
@@ -114,13 +125,17 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   if (own == nullptr && !line)
     throw Error("compare_case", "the trace has no case; say it with --case LINE");
   Claim claim;
-  claim.source_case = parse_case(line ? *line : *own);
+  std::optional<ModelText> text;
+  if (const std::string* const of_file = reader.text("text_of_model"))
+    text = parse_model_text(*of_file, "text_of_model");
+  const auto theirs_of = [&] { return parse_case(*own, {}, text ? &*text : nullptr); };
+  claim.source_case = line ? parse_case(*line) : theirs_of();
   require_one_torus(claim.source_case, "a trace");
-  require_keys(claim.source_case, "what compare judges");
   if (own != nullptr && line) {
-    const Case theirs = parse_case(*own);
+    const Case theirs = theirs_of();
     differ("torus", claim.source_case.torus.to_string(), theirs.torus.to_string());
     require_same_values(claim.source_case, theirs);
+    claim.other_text = !same_model(claim.source_case.model, theirs.model);
     // Values do not depend on the padding, but the arrays' lengths do.
     if (claim.source_case.pad_heads == 0) claim.source_case.pad_heads = theirs.pad_heads;
     if (claim.source_case.pad_vocab == 0) claim.source_case.pad_vocab = theirs.pad_vocab;

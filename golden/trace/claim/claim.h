@@ -21,6 +21,7 @@ struct Claim {
   bounds::DeclaredArithmetic declared;
   Mesh mesh;
   bool weights_of_file = false;
+  bool other_text = false;  ///< the trace names another text than the case it is judged by
   bool masked_any = false;
   std::optional<Rope> pairs;  ///< writer's order of rotated channels, if not the model's
   double score_unit = 1.0;    ///< factor from the writer's scores and maxima to the model's
@@ -33,7 +34,8 @@ struct Claim {
 };
 
 /// Reads the attributes of a trace. `line` replaces the case of the trace, or must agree with it in
-/// everything that the values depend on. Throws Error: "dump_format" (format or version),
+/// everything that the values depend on but the lines of a text, by which the trace is then judged.
+/// Throws Error: "dump_format" (format or version),
 /// "compare_case" (no case; or one that differs from the trace's, naming the key), "dump_attribute"
 /// (a meaningless attribute, by name and value), and what parse_case and Mesh::parse throw.
 Claim read_claim(const dump::Attributes& attributes, const std::optional<std::string>& line);

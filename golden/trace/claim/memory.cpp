@@ -48,7 +48,7 @@ void require_memory(const Case& c) {
     for (const CheckpointSpec& spec : specs) {
       double elements = spec.per_layer ? static_cast<double>(c.model.layers) : 1.0;
       for (const std::int64_t extent :
-           shape_of(spec.dims, placed, extents_of(pass, *value_row(spec.name))))
+           shape_of(spec.dims, placed, extents_of(pass, *value_row(spec.name, placed.rows.get()))))
         elements *= static_cast<double>(extent);
       bytes += of_value * elements;
     }

@@ -10,6 +10,7 @@
 #include "engine/program/program.h"
 #include "golden/bounds/value/replay.h"
 #include "weights/base/detail/word_table.h"
+#include "weights/model/model_rows.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::dump {
@@ -54,8 +55,9 @@ std::optional<Subject> of_weight(std::string_view id, const ModelConfig& config,
 
 /// Returns the meaning of a role; nullopt if the model has no such value.
 std::optional<Meaning> meaning_of(const Role& role, const ModelConfig& config) {
-  if (role.name == kProbs && role.kind == Role::Kind::checkpoint) return Meaning::probs;
-  const ValueRow* const row = value_row(role.name);
+  const bool of_keys = config.rows == nullptr;
+  if (of_keys && role.name == kProbs && role.kind == Role::Kind::checkpoint) return Meaning::probs;
+  const ValueRow* const row = value_row(role.name, config.rows.get());
   const bool named = row != nullptr && (!row->in_model || row->in_model(config));
   if (row == nullptr || !(named || bounds::is_block_term(role.name, config))) return std::nullopt;
   const bool plain = role.kind == Role::Kind::checkpoint;
@@ -129,7 +131,7 @@ std::optional<Subject> subject(std::string_view id, std::string_view meaning,
   }
   Role role = Role::parse(meaning.empty() ? rest : meaning);
   if (role.kind == Role::Kind::weight)
-    return of_weight(weight_id(s.layer, role.name), config, kept);
+    return of_weight(weight_id(s.layer, role.name, config.rows.get()), config, kept);
   if (of_layer && role.name == "in") {
     of_layer = s.layer > 0;
     role.name = s.layer > 0 ? "out" : "embed";
@@ -140,11 +142,12 @@ std::optional<Subject> subject(std::string_view id, std::string_view meaning,
   s.meaning = *means;
   s.name = role.name;
   s.last = role.last;
-  const ValueRow* const row = value_row(s.name);
+  const ValueRow* const row = value_row(s.name, config.rows.get());
   const bool per_layer = row == nullptr || row->per_layer;  // null for probs
   // Positions are also an input of a layer.
-  if (per_layer != of_layer && !of_head && !(of_layer && s.meaning == Meaning::positions))
-    return std::nullopt;
+  // What a text's layers read of its embedding is also an input of a layer.
+  const bool also_of_layers = s.meaning == Meaning::positions || config.rows != nullptr;
+  if (per_layer != of_layer && !of_head && !(of_layer && also_of_layers)) return std::nullopt;
   at = pass_meant(role, at, passes);
   if (at < 0) return std::nullopt;
   const PassPlan pass = passes.at(at);
@@ -158,6 +161,8 @@ std::optional<Subject> subject(std::string_view id, std::string_view meaning,
     s.dims.replace(0, 2, "NT");  // prefix caches are [BMKQ] in their own passes
   }
   if (s.last && !s.dims.starts_with("BL")) return std::nullopt;
+  if (per_layer && config.rows != nullptr && config.rows->line_of(s.name, s.layer) < 0)
+    return std::nullopt;
   if (s.last) s.dims.erase(1, 1);
   PassExtents extents = extents_of(pass, row == nullptr ? *value_row("score") : *row);
   extents.N = extents.B, extents.T = extents.M;  // a pass over prefixes has them as B and M
@@ -170,16 +175,38 @@ std::optional<Subject> subject(std::string_view id, std::string_view meaning,
 
 std::int64_t count_checkpoints(const ModelConfig& config, const Passes& passes) {
   std::int64_t a_pass = 0, all = 0;
-  for (const CheckpointSpec& spec : checkpoint_specs(config))
-    a_pass += spec.integer ? 0 : spec.per_layer ? config.layers : 1;
+  for (const CheckpointSpec& spec : checkpoint_specs(config)) {
+    if (spec.integer) continue;
+    for (std::int64_t layer = 0; layer < (spec.per_layer ? config.layers : 1); ++layer)
+      a_pass += config.rows == nullptr || config.rows->line_of(spec.name, layer) >= 0 ? 1 : 0;
+  }
   for (const Passes::Group& group : passes.groups())
     for (std::int64_t i = group.first; i <= group.last; ++i)
       all += a_pass + (passes.at(i).sample ? 1 : 0);
   return all;
 }
 
+/// As order_of, for a model that is given as a text.
+static std::int64_t order_in_text(const Subject& s, const ModelConfig& config,
+                                  const Passes& passes) {
+  const ValueRow* const row = value_row(s.name, config.rows.get());
+  const std::int64_t line = config.rows->line_of(s.name, s.layer);
+  const std::int64_t width = std::ssize(config.rows->values()) * 2 + 3;
+  const bool input = s.meaning == Meaning::ids || s.meaning == Meaning::positions;
+  const bool of_layer = row != nullptr && row->per_layer;
+  const bool of_head = !of_layer && line > config.rows->line_of("out", 0);
+  const std::int64_t layer = input      ? 0
+                             : line < 0 ? config.layers + 2  // of sampling
+                             : of_layer ? s.layer + 1
+                             : of_head  ? config.layers + 1
+                                        : 0;
+  const std::int64_t rank = line < 0 && s.meaning == Meaning::token ? width - 1 : line + 1;
+  return (pass_of(s.id, passes) * (config.layers + 3) + layer) * width + (input ? 0 : rank);
+}
+
 std::int64_t order_of(const Subject& s, const ModelConfig& config, const Passes& passes) {
   if (s.meaning == Meaning::weight) return -1;
+  if (config.rows != nullptr) return order_in_text(s, config, passes);
   const ValueRow* const row = value_row(s.name);
   const bool of_norm = row != nullptr && !row->norm.empty();
   const bool of_sampling = s.meaning == Meaning::candidates || s.meaning == Meaning::indices ||

@@ -6,9 +6,14 @@ namespace shardproof::dump {
 
 MaskedSlots::MaskedSlots(const DumpedValue& dumped, const Claim& claim, Reference& reference) {
   const Subject& s = dumped.subject;
-  if (!claim.masked_any || (s.name != "score" && s.name != "exp" && s.name != "probs")) return;
+  if (!claim.masked_any) return;
+  if (claim.source_case.model.rows != nullptr) {
+    if (s.meaning == Meaning::checkpoint && !s.last) masked_ = reference.replay().absent(s.id);
+    return;
+  }
+  if ((s.name != "score" && s.name != "exp" && s.name != "probs")) return;
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
-  const bounds::Replay& replay = reference.replay();
+  const bounds::Derivation& replay = reference.replay();
   const PassPlan& pass = replay.pass(s.pass);
   masked_.resize(at(element_count(s.shape)));
   const std::size_t H = at(s.shape.end()[-2]), M = at(s.shape.end()[-1]);

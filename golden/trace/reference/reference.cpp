@@ -6,12 +6,14 @@
 #include <bit>
 #include <cmath>
 
+#include "golden/bounds/text/text_replay.h"
 #include "golden/compare/case_padding.h"
 #include "golden/judge/expected.h"
 #include "golden/judge/sampling_value.h"
 #include "golden/trace/value/coarse.h"
 #include "golden/trace/value/detail/each_number.h"
 #include "golden/trace/value/last_rows.h"
+#include "oracle/graph/answer.h"
 #include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
 #include "weights/model/registry.h"
@@ -20,9 +22,9 @@ namespace shardproof::dump {
 namespace {
 
 /// Returns whether the file has values of the pass's layers, besides caches of later inputs.
-bool has_layers(const Values& values, const std::string& pass) {
+bool has_layers(const Values& values, const std::string& pass, const ModelRows* rows) {
   return std::any_of(values.dumped.begin(), values.dumped.end(), [&](const DumpedValue& dumped) {
-    const ValueRow* const row = value_row(dumped.subject.name);
+    const ValueRow* const row = value_row(dumped.subject.name, rows);
     return dumped.subject.pass == pass && row != nullptr && row->per_layer &&
            dumped.name.starts_with(pass + ".");
   });
@@ -68,11 +70,21 @@ Reference::Reference(const Values& values, const Claim& claim, Weights weights)
   numerics.regime = Regime::exact;
   numerics.schedule = Schedule::group;
   numerics.acc = FloatType::f32;
-  answer_ = oracle::run(weights_, {numerics, ids_.prompt(), passes_, claim_.source_case.sampling,
-                                   claim_.source_case.seed, claim_.rows});
+  const bool of_keys = claim_.source_case.model.rows == nullptr;
+  answer_ = (of_keys ? oracle::run : oracle::graph::answer)(
+      weights_, {numerics, ids_.prompt(), passes_, claim_.source_case.sampling,
+                 claim_.source_case.seed, claim_.rows});
   ids_.decode(values, answer_);
   fill_dump(values);
-  replay_ = std::make_unique<bounds::Replay>(weights_, passes_, ids_.all(), dump_, claim_.declared);
+  if (of_keys) {
+    auto replay =
+        std::make_unique<bounds::Replay>(weights_, passes_, ids_.all(), dump_, claim_.declared);
+    replay_of_keys_ = replay.get();
+    replay_ = std::move(replay);
+  } else {
+    replay_ =
+        std::make_unique<bounds::TextReplay>(weights_, passes_, ids_.all(), dump_, claim_.declared);
+  }
   declare(values);
   lay_out(values);
   fill_last_rows(values);
@@ -99,7 +111,8 @@ void Reference::declare(const Values& values) {
     const std::vector<std::int32_t>& own = ids(pass.name).data;
     const bool none = std::all_of(own.begin(), own.end(),
                                   [](auto id) { return id == bounds::Replay::kUnknownId; });
-    if (none && !has_layers(values, pass.name)) replay_->forget(pass.name);
+    if (none && !has_layers(values, pass.name, claim_.source_case.model.rows.get()))
+      replay_->forget(pass.name);
   }
 }
 
@@ -111,7 +124,8 @@ void Reference::lay_out(const Values& values) {
   for (const Values::Laid& laid : values.laid) {
     const Subject& s = laid.subject;
     if (s.meaning != Meaning::checkpoint || s.last || laid.layout.is_partial()) continue;
-    if (s.dims != value_row(s.name)->dims) continue;  // laid out by the prefixes' rows
+    if (s.dims != value_row(s.name, claim_.source_case.model.rows.get())->dims)
+      continue;  // laid out by the prefixes' rows
     const Layout& first = layouts.emplace(s.id, laid.layout).first->second;
     const bool alike = std::all_of(s.dims.begin(), s.dims.end(), [&](char dim) {
       return first.axes(dim) == laid.layout.axes(dim);
@@ -198,6 +212,12 @@ bounds::IntervalTensor Reference::added_up(const DumpedValue& dumped,
   return whole.rounded(bounds::format_of(dumped.subject.name, claim_.source_case.model, declared));
 }
 
+/// Of a text's model those of each row's last token.
+bounds::IntervalTensor Reference::sampled_logits(const std::string& pass) {
+  const bounds::IntervalTensor& logits = replay_->value(pass + ".logits");
+  return logits.shape.size() == 2 ? logits : last_rows(logits, replay_->pass(pass));
+}
+
 const Draws* Reference::draws(const std::string& pass) const {
   const auto at = answer_.draws.find(pass);
   return at == answer_.draws.end() ? nullptr : &at->second;
@@ -225,7 +245,9 @@ const Tensor* Reference::whole_exact(const Subject& s) {
     case Meaning::checkpoint:
       return in(answer_.checkpoints, s.id);
     case Meaning::raw:
-      return value_row(s.name)->contraction ? &answer_.raw_of(s.id) : nullptr;
+      return value_row(s.name, claim_.source_case.model.rows.get())->contraction
+                 ? &answer_.raw_of(s.id)
+                 : nullptr;
     case Meaning::scaled:
       return answer_.scaled.contains(s.id) || answer_.with_scale.contains(s.id)
                  ? &answer_.scaled_of(s.id)
@@ -243,7 +265,10 @@ const Tensor* Reference::whole_exact(const Subject& s) {
     case Meaning::drawing: {
       const Draws* const of = draws(s.pass);
       if (of == nullptr || !has_drawing(*of, s.name)) return nullptr;
-      return &(made_[s.title()] = drawing(s, answer_.checkpoints.at(s.pass + ".logits"), *of));
+      const Tensor& logits = answer_.checkpoints.at(s.pass + ".logits");
+      return &(made_[s.title()] = drawing(
+                   s, logits.shape.size() == 2 ? logits : last_rows(logits, replay_->pass(s.pass)),
+                   *of));
     }
     case Meaning::candidates:
     case Meaning::indices: {
@@ -251,8 +276,8 @@ const Tensor* Reference::whole_exact(const Subject& s) {
       // Counts the blocks of padding, which the value lacks.
       const std::int64_t all = padding.placed('V', claim_.source_case.model.V) / s.block;
       const Expected blocks =
-          expected_value(answer_, weights_, {s.pass, "", 0}, Role::parse("stat " + s.name),
-                         {s.shape[0], all}, padding);
+          expected_value(answer_, weights_, {s.pass, "", 0, claim_.source_case.model.rows.get()},
+                         Role::parse("stat " + s.name), {s.shape[0], all}, padding);
       Tensor& t = made_[s.title()] = Tensor(s.shape);
       for (std::size_t i = 0; i < t.data.size(); ++i) {
         const std::uint32_t bits = blocks.bits[i / at(s.shape[1]) * at(all) + i % at(s.shape[1])];

@@ -31,10 +31,14 @@ class Reference {
   std::optional<double> no_id(const std::string& pass) const { return ids_.no_id(pass); }
   /// Returns the random draws of a pass's tokens; null if it samples none.
   const Draws* draws(const std::string& pass) const;
-  bounds::Replay& replay() { return *replay_; }
+  bounds::Derivation& replay() { return *replay_; }
+  /// The replay of a model of keys; null for a text's.
+  bounds::Replay* replay_of_keys() { return replay_of_keys_; }
   /// Returns whether the trace has all of a checkpoint.
   bool has(const std::string& id) const { return dump_.contains(id) && !in_part_.contains(id); }
 
+  /// Returns the logits [BV] that a pass samples by, as later steps read them.
+  bounds::IntervalTensor sampled_logits(const std::string& pass);
   /// Returns the exact regime's f32 value, tokens and ids as f32; null if it has none of that kind.
   const Tensor* exact(const Subject& subject);
 
@@ -52,10 +56,11 @@ class Reference {
   Weights weights_;
   TokenIds ids_;
   oracle::Answer answer_;
-  bounds::Replay::Dump dump_;
+  bounds::Derivation::Dump dump_;
   std::set<std::string> in_part_;  // dumped values of which the trace has only the last positions
-  std::unique_ptr<bounds::Replay> replay_;
-  std::map<std::string, Tensor> made_;  // values that the answer lacks in f32
+  std::unique_ptr<bounds::Derivation> replay_;
+  bounds::Replay* replay_of_keys_ = nullptr;  // null, or `replay_`
+  std::map<std::string, Tensor> made_;        // values that the answer lacks in f32
 };
 
 /// Returns a value of random sampling as f32, given the logits that it follows from.

@@ -79,7 +79,8 @@ bool may_travel(const DumpedValue& value, const std::vector<Values::Laid>& all,
 }  // namespace
 
 void leave_out_wire(Values& values, const Claim& claim) {
-  if (claim.declared.wire_roundings == 0) return;
+  // Which values are sums is known by their names, which a text gives as it likes.
+  if (claim.declared.wire_roundings == 0 || claim.source_case.model.rows != nullptr) return;
   for (DumpedValue& value : values.dumped) {
     if (value.own_wire || may_travel(value, values.laid, claim.source_case.torus)) continue;
     if (!value.declared) value.declared = claim.declared;

@@ -205,9 +205,11 @@ void weigh_alone(const Values& values, const Claim& claim, Reference& reference,
   // After a wrong value, the drift of later values is not independent evidence.
   const bool wrong = std::any_of(rows.begin(), rows.end(),
                                  [](const Row& row) { return row.fit == Fit::different; });
-  const bool any = std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
-    return is_alone(row, values.dumped[row.dumped].subject);
-  });
+  // A text's model is not run again.
+  const bool keys = claim.source_case.model.rows == nullptr;
+  const bool any = keys && std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
+                     return is_alone(row, values.dumped[row.dumped].subject);
+                   });
   if (any && !wrong) Weighing(values, claim, reference).weigh(rows);
 }
 

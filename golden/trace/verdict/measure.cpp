@@ -32,7 +32,8 @@ Number in_units(const Number& number, double unit, const bounds::DeclaredArithme
 Number with_rounded_terms(const DumpedValue& dumped, Number number, double size, Format format) {
   const double count = static_cast<double>(dumped.terms) *
                        static_cast<double>(dumped.torus.size(dumped.layout.partial()));
-  if (count == 1) return number;
+  // An infinite part is no rounding: the sum is then what it is.
+  if (count == 1 || !std::isfinite(size)) return number;
   const double own = bounds::unit_of(format) * size + count * bounds::least_of(format);
   number.worst += own, number.likely += own;
   return number;
@@ -160,7 +161,7 @@ std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected
 
 std::optional<RoundingReport> report_rounding(
     const DumpedValue& dumped, const MaskedSlots& masked, Format format,
-    const std::vector<bounds::Replay::Variant>& variants) {
+    const std::vector<bounds::Derivation::Variant>& variants) {
   if (variants.size() < 2) return std::nullopt;
   std::vector<std::int64_t> misses(variants.size(), 0);
   // Hashes of each way's results: ways are equal if the model lacks what distinguishes them, such

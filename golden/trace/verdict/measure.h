@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "golden/bounds/number/interval_tensor.h"
-#include "golden/bounds/value/replay.h"
+#include "golden/bounds/value/derivation.h"
 #include "golden/trace/reference/masked_slots.h"
 #include "golden/trace/value/dumped_value.h"
 #include "golden/trace/verdict/row.h"
@@ -41,9 +41,9 @@ std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected
                              bounds::Format partial_sum, Row& row, std::size_t outliers = 8);
 
 /// Reports how many numbers each way of rounding misses; nullopt if there is only one way.
-std::optional<RoundingReport> report_rounding(const DumpedValue& dumped, const MaskedSlots& masked,
-                                              bounds::Format format,
-                                              const std::vector<bounds::Replay::Variant>& variants);
+std::optional<RoundingReport> report_rounding(
+    const DumpedValue& dumped, const MaskedSlots& masked, bounds::Format format,
+    const std::vector<bounds::Derivation::Variant>& variants);
 
 /// Returns whether replicas of a number on several chips have different bits.
 bool copies_differ(const DumpedValue& dumped);

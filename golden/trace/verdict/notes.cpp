@@ -109,6 +109,9 @@ std::vector<std::string> notes_of(const Values& values, const Claim& claim, Refe
   const auto add = [&](std::optional<std::string> note) {
     if (note) notes.push_back(std::move(*note));
   };
+  if (claim.other_text)
+    notes.push_back(fmt::format("the trace is of another text: it is judged by {}, as --case says",
+                                print_model(claim.source_case.model)));
   for (const DumpedValue& dumped : values.dumped)
     if (!dumped.note.empty())
       notes.push_back(fmt::format("{}: {}", dumped.subject.title(), dumped.note));

@@ -88,7 +88,7 @@ class Judging {
   /// better verdict.
   void explain(const DumpedValue& dumped, const std::vector<Outlier>& outliers, Row& row) {
     const Subject& s = dumped.subject;
-    bounds::Replay& replay = reference_.replay();
+    bounds::Derivation& replay = reference_.replay();
     if (row.elements == 0) return;
     if (row.fit != Fit::different && !outliers.empty()) {
       row.extent.outside_likely = !explained(dumped, outliers, row);
@@ -122,7 +122,7 @@ class Judging {
   /// Runs the sign tests on f32 sums whose operands are all in the trace.
   std::vector<std::string> signs_of(const DumpedValue& dumped, const IntervalTensor& bound) {
     const Subject& s = dumped.subject;
-    const ValueRow* const row = value_row(s.name);
+    const ValueRow* const row = value_row(s.name, claim_.source_case.model.rows.get());
     if (s.meaning != Meaning::checkpoint || s.last || row == nullptr || !row->acc ||
         !dumped.units.empty() || dumped.terms > 1 || dumped.layout.is_partial() ||
         expectations_.format_of(dumped) != Format::f32)
@@ -338,7 +338,9 @@ Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
         meaning == Meaning::token;
     // For final_norm the last positions are all that the model has.
     const bool all =
-        (!dumped.subject.last || value_row(dumped.subject.name)->last_rows) && row.unknown == 0;
+        (!dumped.subject.last ||
+         value_row(dumped.subject.name, claim.source_case.model.rows.get())->last_rows) &&
+        row.unknown == 0;
     const bool of_no_ids = meaning == Meaning::ids && row.fit == Fit::not_judged &&
                            reference.no_id(dumped.subject.pass).has_value();
     verdict.misfits += dumped.misfit || of_no_ids ? 1 : 0;

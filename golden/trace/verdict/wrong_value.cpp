@@ -129,7 +129,7 @@ std::vector<const Row*> others_of(const Verdict& verdict, const Values& values,
 
 std::vector<diagnosis::Hypothesis> diagnosed(const Verdict& verdict, const Values& values,
                                              const Claim& claim, Reference& reference) {
-  if (!verdict.first) return {};
+  if (!verdict.first || reference.replay_of_keys() == nullptr) return {};
   const Sound follows = sound(verdict, values);
   const auto asked = [&](const Row& row) {
     auto wrong = wrong_value(values.dumped[row.dumped], values, claim.source_case.torus);
@@ -142,9 +142,9 @@ std::vector<diagnosis::Hypothesis> diagnosed(const Verdict& verdict, const Value
   const auto wrong = asked(verdict.rows[*verdict.first]);
   if (!wrong) return {};
   std::vector<diagnosis::Wrong> others;
-  for (const Row* const row : others_of(verdict, values, reference.replay()))
+  for (const Row* const row : others_of(verdict, values, *reference.replay_of_keys()))
     if (auto other = asked(*row)) others.push_back(std::move(*other));
-  return diagnosis::diagnose(reference.replay(), *wrong, others);
+  return diagnosis::diagnose(*reference.replay_of_keys(), *wrong, others);
 }
 
 }  // namespace shardproof::dump

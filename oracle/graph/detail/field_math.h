@@ -5,9 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "oracle/field/detail/arithmetic.h"
 #include "oracle/field/detail/random.h"
+#include "oracle/walk/array.h"
 #include "weights/base/error.h"
 #include "weights/model/numerics.h"
 #include "weights/text/model_text.h"
@@ -21,6 +24,7 @@ namespace shardproof::oracle::graph {
 class FieldMath {
  public:
   using Scalar = field::Number;
+  static constexpr bool kFormal = true;
 
   /// Σ a·b.
   class Sum {
@@ -59,6 +63,16 @@ class FieldMath {
   Scalar ranged(ModelOp op, const Scalar& x, double low, double high) const;
   Scalar negative(const Scalar& x) const { return math_.subtract({}, x); }
   static bool is_zero(const Scalar& x) { return x == Scalar{}; }
+  static Scalar gathered(const Scalar& x) { return x; }
+  static void begin(const TextLine&, std::int64_t, bool) {}
+  static bool is_known(const Scalar&) { return true; }
+  /// Throws Error("oracle_range", ...): every number of this regime is known.
+  static Scalar unknown() { throw Error("oracle_range", "a token's id is not known"); }
+  static std::optional<Lettered<Scalar>> product(
+      const Expression&, const std::vector<std::pair<Lettered<Scalar>, Lettered<Scalar>>>&,
+      const Shape&, bool) {
+    return std::nullopt;
+  }
   Scalar divided(const Scalar& x, std::int64_t by) const {
     return pair(ModelOp::div, x, math_.integer(by));
   }

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "oracle/graph/detail/array.h"
+#include "oracle/walk/array.h"
 #include "weights/text/model_text.h"
 
 namespace shardproof::oracle::graph {

@@ -73,19 +73,7 @@ RunPlan plan_with(const Case& c, const std::string& old_line, const std::string&
   const auto at = text.find(old_line);
   EXPECT_NE(at, std::string::npos) << old_line;
   text.replace(at, old_line.size(), new_line);
-  Case other = c;
-  other.model = model_config(
-      std::make_shared<const TextModel>(parse_model_text(text), TextKeys{}, "other.model"));
-  RunPlan plan = make_plan(other);
-  plan.source_case.model = c.model;
-  plan.placed = c.model;
-  for (PhasePrograms* phase : {&plan.prefill, &plan.decode}) {
-    for (Program* program : {&phase->embed, &phase->layer, &phase->head, &phase->sample})
-      program->rows = c.model.rows;
-    for (Program& program : phase->other_layers) program.rows = c.model.rows;
-  }
-  plan.hand_over.rows = c.model.rows;
-  return plan;
+  return plan_of_other_text(c, parse_model_text(text));
 }
 
 /// Texts of one file name are told apart by what they say: a file may have changed between runs.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/run/case.h"
+#include "engine/run/plan.h"
 #include "weights/text/text_model.h"
 
 namespace shardproof {
@@ -25,6 +26,23 @@ inline Case case_with_text(const ModelText& text, std::string_view keys) {
   Case c = parse_case(fmt::format("gen=3 {}", keys));
   c.model = model_config(std::make_shared<const TextModel>(text, TextKeys{}, text.name + ".model"));
   return c;
+}
+
+/// A plan of the case with the programs of another text, which is taken for the case's own.
+inline RunPlan plan_of_other_text(const Case& c, const ModelText& text) {
+  Case other = c;
+  other.model =
+      model_config(std::make_shared<const TextModel>(text, TextKeys{}, print_model(c.model)));
+  RunPlan plan = make_plan(other);
+  plan.source_case.model = c.model;
+  plan.placed = c.model;
+  for (PhasePrograms* phase : {&plan.prefill, &plan.decode}) {
+    for (Program* program : {&phase->embed, &phase->layer, &phase->head, &phase->sample})
+      program->rows = c.model.rows;
+    for (Program& program : phase->other_layers) program.rows = c.model.rows;
+  }
+  plan.hand_over.rows = c.model.rows;
+  return plan;
 }
 
 }  // namespace shardproof

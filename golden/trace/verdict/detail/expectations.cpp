@@ -23,7 +23,7 @@ void widen(IntervalTensor& bound, const Coarse& by) {
 }  // namespace
 
 std::optional<IntervalTensor> Expectations::bound_of(const Subject& s) {
-  bounds::Replay& replay = reference_.replay();
+  bounds::Derivation& replay = reference_.replay();
   if (s.last) {
     // If the trace has the whole value, its last positions must be these numbers.
     const bool moved = s.meaning == Meaning::checkpoint && reference_.has(s.id);
@@ -44,7 +44,7 @@ std::optional<IntervalTensor> Expectations::bound_of(const Subject& s) {
     case Meaning::probs:
       return replay.expected_probs(s.pass, s.layer);
     case Meaning::candidates:
-      return Choice(replay.value(s.pass + ".logits"), at(s.shape[1]), at(s.block)).largest();
+      return Choice(reference_.sampled_logits(s.pass), at(s.shape[1]), at(s.block)).largest();
     default:
       return std::nullopt;
   }
@@ -65,7 +65,7 @@ bool Expectations::without_gain(const DumpedValue& dumped) const {
 Format Expectations::own_format(const DumpedValue& dumped) const {
   const Subject& s = dumped.subject;
   const bounds::DeclaredArithmetic& declared = dumped.declared_or(claim_.declared);
-  const ValueRow* const row = value_row(s.name);
+  const ValueRow* const row = value_row(s.name, claim_.source_case.model.rows.get());
   // An unstored cache is not rounded itself, but consists of stored values.
   const bool stored = s.meaning == Meaning::checkpoint ||
                       (s.meaning == Meaning::unstored && row != nullptr && row->cache);

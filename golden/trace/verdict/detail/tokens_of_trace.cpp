@@ -64,7 +64,8 @@ Tensor TokensOfTrace::before(const PassPlan& pass, std::string& why) const {
 Row TokensOfTrace::chosen(const DumpedValue& dumped, Row row) {
   const Subject& s = dumped.subject;
   const std::size_t blocks = s.meaning == Meaning::token ? 1 : at(s.shape[1]);
-  const Choice choice(reference_.replay().value(s.pass + ".logits"), blocks, at(s.block));
+  const IntervalTensor logits = reference_.sampled_logits(s.pass);
+  const Choice choice(logits, blocks, at(s.block));
   std::set<int> wrong;
   row.fit = Fit::not_judged;
   row.why = kNoNumbers;
@@ -101,7 +102,7 @@ Row TokensOfTrace::drawn(const DumpedValue& dumped, Row row) {
     return row;
   }
   const std::string id = s.pass + ".logits";
-  const IntervalTensor& carried = reference_.replay().value(id);
+  const IntervalTensor carried = reference_.sampled_logits(s.pass);
   Tensor logits(carried.shape);
   for (std::size_t i = 0; i < carried.size(); ++i) {
     logits.data[i] = static_cast<float>(carried.center[i]);

@@ -18,6 +18,7 @@
 #include "weights/base/error.h"
 #include "weights/base/memory.h"
 #include "weights/model/registry.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof {
 namespace {
@@ -110,6 +111,8 @@ TraceFile::TraceFile(const RunPlan& plan, std::filesystem::path target, bool wei
   root.put_text("weights", weights_given ? "file" : "seed");
   if (!plan.row_ids.empty()) root.put_text("rows", fmt::format("{}", fmt::join(plan.row_ids, ",")));
   root.put_text("model", print_model(c.model));
+  if (const TextModel* const model = text_model(c.model))
+    root.put_text("text_of_model", print_model_text(model->text()));
   root.put_text("torus", c.torus.to_string());
   root.put_text("regime", to_string(numerics_.regime));
   root.put_text("act", to_string(numerics_.act));
@@ -138,18 +141,19 @@ void TraceFile::add(const Scope& scope, const Program& program, const Op* op,
   std::string like;
   if (op_row(op->kind).only_moves) {
     like = program.declared(op->args[0]).role.kind == Role::Kind::weight
-               ? weight_id(scope.layer, program.declared(op->args[0]).role.name)
+               ? weight_id(scope.layer, program.declared(op->args[0]).role.name, scope.rows)
                : scope.step(program, op->args[0]);
     if (const auto at = same_as_.find(like); at != same_as_.end()) like = at->second;
   }
   put({id, declared.layout, role.to_string(), op->to_string(),
        dtype_of(declared, value, numerics_, config_), value, like});
   steps_.insert_or_assign(id, Step{scope, declared, op->to_string(), value.shape(), order_ - 1});
-  if (role.kind == Role::Kind::checkpoint && (role.name == "k_cache" || role.name == "v_cache")) {
+  const ValueRow* const row = value_row(role, scope.rows);
+  if (role.kind == Role::Kind::checkpoint && row != nullptr && row->cache) {
     const std::string stored = same_as_.contains(id) ? same_as_[id] : id;
-    caches_[checkpoint_id("", scope.layer, role.name)] = stored;
+    caches_[checkpoint_id("", scope.layer, role.name, scope.rows)] = stored;
     if (of_prefixes_.contains(scope.pass))
-      prefixes_[checkpoint_id("", scope.layer, role.name)] = stored;
+      prefixes_[checkpoint_id("", scope.layer, role.name, scope.rows)] = stored;
   }
 }
 
@@ -161,7 +165,7 @@ void TraceFile::input(const Scope& scope, const Program& program, const ValueDec
   const std::string step = scope.step(program, declared.name);
   const std::string dtype = dtype_of(declared, value, numerics_, config_);
   if (role.kind == Role::Kind::weight) {
-    const std::string id = weight_id(scope.layer, role.name);
+    const std::string id = weight_id(scope.layer, role.name, scope.rows);
     const std::string resident =
         fmt::format("{} : {} on {}", id, value.layout().to_string(), value.torus().to_string());
     if (!resident_.insert(resident).second) return;
@@ -174,7 +178,7 @@ void TraceFile::input(const Scope& scope, const Program& program, const ValueDec
   } else if ((role.kind == Role::Kind::previous && element_count(value.shape()) > 0) ||
              role.kind == Role::Kind::prefix) {
     const auto& caches = role.kind == Role::Kind::prefix ? prefixes_ : caches_;
-    const auto made = caches.find(checkpoint_id("", scope.layer, role.name));
+    const auto made = caches.find(checkpoint_id("", scope.layer, role.name, scope.rows));
     put({step, value.layout(), role.to_string(), "input", dtype, value,
          made == caches.end() ? "" : made->second});
   }

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include "weights/base/error.h"
@@ -38,10 +37,6 @@ struct Lettered {
 template <class Scalar>
 using NamedValues = std::map<std::string, Lettered<Scalar>, std::less<>>;
 
-/// True if numbers are elements of a field, where functions are random ones by name.
-template <class Math>
-inline constexpr bool kFormal = !std::is_same_v<typename Math::Scalar, double>;
-
 inline size_t count_of(const Shape& shape) { return static_cast<size_t>(element_count(shape)); }
 
 /// Returns the distance between neighbours of a letter in an array; 0 if it lacks the letter.
@@ -65,6 +60,10 @@ std::optional<Presence> both(const std::optional<Presence>& a, const std::option
 /// Returns for each element of an array whether it exists; empty if all do.
 std::vector<std::uint8_t> here_in(const std::optional<Presence>& presence, std::string_view letters,
                                   const Shape& shape);
+
+/// Throws Error("oracle_graph", ...) unless `row` is one of `rows`. `where`: the line, as errors
+/// begin.
+void require_row(double row, std::int64_t rows, const std::string& where);
 
 /// Returns a value with its letters in another order.
 template <class Scalar>

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "oracle/graph/detail/array.h"
+#include "oracle/walk/array.h"
 #include "weights/base/tensor.h"
 #include "weights/text/ops.h"
 

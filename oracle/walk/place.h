@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "oracle/graph/detail/array.h"
+#include "oracle/walk/array.h"
 #include "weights/base/tensor.h"
 #include "weights/text/model_text.h"
 

@@ -1,14 +1,11 @@
 #pragma once
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "oracle/graph/detail/array.h"
+#include "oracle/walk/array.h"
 #include "weights/base/error.h"
 #include "weights/base/tensor.h"
 #include "weights/text/ops.h"
@@ -20,7 +17,7 @@ namespace shardproof::oracle::graph {
 template <class Math, class Scalar = typename Math::Scalar>
 Lettered<Scalar> mark_top(const Math& math, const Lettered<Scalar>& x, char letter, std::int64_t k,
                           const std::string& where) {
-  if constexpr (kFormal<Math>) {
+  if constexpr (Math::kFormal) {
     throw Error("oracle_graph", where + ": numbers of a field have no order, which top asks for");
   } else {
     Lettered<Scalar> y{x.letters, x.shape, std::vector<Scalar>(x.data.size(), math.number(0))};
@@ -32,19 +29,16 @@ Lettered<Scalar> mark_top(const Math& math, const Lettered<Scalar>& x, char lett
       std::vector<size_t> places;
       for (size_t i = 0; i < length; ++i)
         if (here.empty() || here[first + i * step] != 0) places.push_back(first + i * step);
-      std::sort(places.begin(), places.end(), [&](size_t a, size_t b) {
-        if (math.less(x.data[b], x.data[a])) return true;
-        return !math.less(x.data[a], x.data[b]) && a < b;  // of equals the first
-      });
-      for (size_t i = 0; i < places.size() && i < static_cast<size_t>(k); ++i)
-        y.data[places[i]] = math.number(1);
+      std::vector<Scalar> numbers;
+      for (const size_t place : places) numbers.push_back(x.data[place]);
+      const std::vector<Scalar> marks = math.top(numbers, static_cast<size_t>(k));
+      for (size_t i = 0; i < places.size(); ++i) y.data[places[i]] = marks[i];
     }
     return y;
   }
 }
 
-/// gather: rows of a table; -0 becomes +0, as in a sum over its shards. `where`: the line, as
-/// errors begin.
+/// gather: rows of a table. `where`: the line, as errors begin.
 template <class Math, class Scalar = typename Math::Scalar>
 Lettered<Scalar> gather_rows(const Math& math, const Lettered<Scalar>& table,
                              const Lettered<Scalar>& index, const std::string& where) {
@@ -52,13 +46,14 @@ Lettered<Scalar> gather_rows(const Math& math, const Lettered<Scalar>& table,
   y.shape.insert(y.shape.end(), table.shape.begin() + 1, table.shape.end());
   const size_t width = table.data.size() / static_cast<size_t>(table.shape[0]);
   for (const Scalar& s : index.data) {
+    if (!math.is_known(s)) {
+      y.data.insert(y.data.end(), width, math.unknown());
+      continue;
+    }
     const double at = math.index(s);
-    if (!(at >= 0 && at < static_cast<double>(table.shape[0])))
-      throw Error("oracle_graph",
-                  fmt::format("{}: gather reads row {} of {}", where, at, table.shape[0]));
+    require_row(at, table.shape[0], where);
     const size_t row = static_cast<size_t>(at) * width;
-    for (size_t i = 0; i < width; ++i)
-      y.data.push_back(math.pair(ModelOp::add, table.data[row + i], math.number(0)));
+    for (size_t i = 0; i < width; ++i) y.data.push_back(math.gathered(table.data[row + i]));
   }
   return y;
 }

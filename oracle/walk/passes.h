@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "oracle/graph/detail/walk.h"
+#include "oracle/walk/walk.h"
 #include "weights/base/tensor.h"
 #include "weights/model/passes.h"
 #include "weights/text/model_text.h"

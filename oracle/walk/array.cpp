@@ -1,4 +1,6 @@
-#include "oracle/graph/detail/array.h"
+#include "oracle/walk/array.h"
+
+#include <fmt/format.h>
 
 namespace shardproof::oracle::graph {
 
@@ -45,6 +47,11 @@ std::vector<std::uint8_t> here_in(const std::optional<Presence>& presence, std::
   for (const size_t place : places_in(letters, shape, presence->letters, presence->shape))
     here.push_back(presence->here[place]);
   return here;
+}
+
+void require_row(double row, std::int64_t rows, const std::string& where) {
+  if (!(row >= 0 && row < static_cast<double>(rows)))
+    throw Error("oracle_graph", fmt::format("{}: gather reads row {} of {}", where, row, rows));
 }
 
 }  // namespace shardproof::oracle::graph

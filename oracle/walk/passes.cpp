@@ -1,4 +1,4 @@
-#include "oracle/graph/detail/passes.h"
+#include "oracle/walk/passes.h"
 
 #include <fmt/format.h>
 

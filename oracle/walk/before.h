@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "oracle/graph/detail/array.h"
-#include "oracle/graph/detail/place.h"
-#include "oracle/graph/detail/position.h"
+#include "oracle/walk/array.h"
+#include "oracle/walk/place.h"
+#include "oracle/walk/position.h"
 #include "weights/text/model_text.h"
 #include "weights/text/rules.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "oracle/graph/detail/array.h"
+#include "oracle/walk/array.h"
 #include "weights/base/tensor.h"
 
 namespace shardproof::oracle::graph {

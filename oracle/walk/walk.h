@@ -1,7 +1,5 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -11,17 +9,20 @@
 #include <utility>
 #include <vector>
 
-#include "oracle/graph/detail/array.h"
-#include "oracle/graph/detail/before.h"
-#include "oracle/graph/detail/evaluation.h"
-#include "oracle/graph/detail/place.h"
-#include "oracle/graph/detail/position.h"
+#include "oracle/walk/array.h"
+#include "oracle/walk/before.h"
+#include "oracle/walk/evaluation.h"
+#include "oracle/walk/place.h"
+#include "oracle/walk/position.h"
 #include "weights/base/tensor.h"
 #include "weights/text/loops.h"
 #include "weights/text/model_text.h"
 #include "weights/text/sizes.h"
 
 namespace shardproof::oracle::graph {
+
+/// Stands for a token's id that is not known.
+inline constexpr std::int64_t kUnknownToken = -1;
 
 /// One pass's rows, all with L tokens, at positions start[b] to start[b] + L - 1.
 struct Tokens {
@@ -40,8 +41,9 @@ class Walk {
   /// Returns the elements of a weight, whose id in files is "layer0.wq", in this shape.
   using Weights = std::function<std::vector<Scalar>(const TextWeight& weight, const std::string& id,
                                                     const Shape& shape)>;
-  /// Is called with each named value; layer -1 stands for no layer.
-  using Seen = std::function<void(std::int64_t layer, const TextLine& line, const Value& value)>;
+  /// Is called with each named value, which it may replace for the lines that follow; layer -1
+  /// stands for no layer.
+  using Seen = std::function<void(std::int64_t layer, const TextLine& line, Value& value)>;
 
   Walk(const ModelText& text, const TextSizes& sizes, const Math& math, Weights weights)
       : text_(text),
@@ -89,7 +91,8 @@ class Walk {
 
   Value integers(const std::string& letters, const std::vector<std::int64_t>& values) const {
     Value v{letters, place_.shape_of(letters), {}};
-    for (const std::int64_t i : values) v.data.push_back(math_.number(static_cast<double>(i)));
+    for (const std::int64_t i : values)
+      v.data.push_back(i == kUnknownToken ? math_.unknown() : math_.number(static_cast<double>(i)));
     return v;
   }
 
@@ -100,7 +103,7 @@ class Walk {
     for (const TextWeight& weight : own.weights) {
       if (layer >= 0 && !sizes_.has(weight.guard, layer)) continue;
       const std::string& file = weight.from.empty() ? weight.name : weight.from;
-      const std::string id = layer < 0 ? file : fmt::format("layer{}.{}", layer, file);
+      const std::string id = layer < 0 ? file : "layer" + std::to_string(layer) + "." + file;
       Value v{weight.letters, place_.shape_of(weight.letters), {}};
       v.data = weights_(weight, id, v.shape);
       names[weight.name] = std::move(v);
@@ -114,8 +117,9 @@ class Walk {
       else
         for (const TextLine* line : lines) names[line->name] = evaluation_.evaluate(*line, names);
       for (const TextLine* line : lines) {
-        const Value& value = names.at(line->name);
+        Value& value = names.at(line->name);
         seen_(layer, *line, value);
+        evaluation_.put_cache(layer, *line, value);
         before_.keep(line->name, value, place_);
       }
     }

@@ -9,21 +9,24 @@
 #include <utility>
 #include <vector>
 
-#include "oracle/graph/detail/array.h"
-#include "oracle/graph/detail/before.h"
-#include "oracle/graph/detail/cache.h"
-#include "oracle/graph/detail/place.h"
-#include "oracle/graph/detail/pointwise.h"
-#include "oracle/graph/detail/products.h"
-#include "oracle/graph/detail/reduction.h"
-#include "oracle/graph/detail/selection.h"
-#include "oracle/graph/detail/view.h"
+#include "oracle/walk/array.h"
+#include "oracle/walk/before.h"
+#include "oracle/walk/cache.h"
+#include "oracle/walk/place.h"
+#include "oracle/walk/pointwise.h"
+#include "oracle/walk/reduction.h"
+#include "oracle/walk/selection.h"
+#include "oracle/walk/view.h"
 #include "weights/text/model_text.h"
 #include "weights/text/sizes.h"
 
 namespace shardproof::oracle::graph {
 
 /// Computes lines from the values that they read. Keeps the caches between passes.
+///
+/// `Math` has numbers `Scalar`, sums `Sum` of products and of numbers, and what is done with them:
+/// kFormal says that numbers are elements of a field, where functions are random ones by name;
+/// begin() is called before each line; is_known() is false for a number that may be anything.
 template <class Math>
 class Evaluation {
  public:
@@ -37,6 +40,7 @@ class Evaluation {
 
   Value evaluate(const TextLine& line, const Names& names) {
     line_ = &line;
+    math_.begin(line, place_.layer, place_.loop != nullptr);
     outermost_ = &line.expression;
     while (outermost_->kind == Expression::Kind::call &&
            (outermost_->op == ModelOp::store || row_of(outermost_->op).form == ModelForm::view))
@@ -48,11 +52,20 @@ class Evaluation {
       Presence presence{where.letters, where.shape, {}};
       for (const Scalar& s : where.data) presence.here.push_back(math_.is_zero(s) ? 0 : 1);
       v.presence = both(v.presence, presence, v.letters, v.shape);
+      const auto place = places_in(v.letters, v.shape, where.letters, where.shape);
+      for (size_t i = 0; i < place.size(); ++i)
+        if (!math_.is_known(where.data[place[i]])) v.data[i] = math_.unknown();
     }
     const auto here = here_in(v.presence, v.letters, v.shape);
     for (size_t i = 0; i < here.size(); ++i)
       if (here[i] == 0) v.data[i] = math_.number(0);
     return v;
+  }
+
+  /// Replaces the cache that a line has appended to, by its value for the passes that follow.
+  void put_cache(std::int64_t layer, const TextLine& line, const Value& value) {
+    const auto cache = caches_.find({layer, &line.expression});
+    if (cache != caches_.end()) cache->second = in_order(value, cache->second.letters);
   }
 
  private:
@@ -62,7 +75,7 @@ class Evaluation {
       if (const auto at = names.find(e.text); at != names.end()) return at->second;
       return {"", {}, {math_.word(e.text)}};
     }
-    if constexpr (kFormal<Math>)
+    if constexpr (Math::kFormal)
       if (auto value = formal(e, names)) return std::move(*value);
     const ModelForm form = row_of(e.op).form;
     if (form == ModelForm::contraction) return contract(e, names);
@@ -128,14 +141,9 @@ class Evaluation {
       operands.emplace_back(value_of(e.args[2 * t], names), value_of(e.args[2 * t + 1], names));
     const Shape shape = place_.shape_of(e.terms[0].result);
     Value y{e.terms[0].result, shape, {}};
-    bool known = false;
-    if constexpr (!kFormal<Math>)
-      if (&e == outermost_)  // to be rounded to f32
-        if (auto product = product_of_floats(e, operands, shape)) {
-          y = std::move(*product);
-          known = true;
-        }
-    if (!known)
+    if (auto product = math_.product(e, operands, shape, &e == outermost_))
+      y = std::move(*product);
+    else
       for (const auto& sum : sums_of(math_, e, operands, y)) y.data.push_back(sum.value());
     if (e.terms.size() > 1) return y;
     for (const Value* v : {&operands[0].first, &operands[0].second})

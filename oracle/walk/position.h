@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "oracle/graph/detail/array.h"
+#include "oracle/walk/array.h"
 
 namespace shardproof::oracle::graph {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "oracle/graph/detail/array.h"
+#include "oracle/walk/array.h"
 #include "weights/base/error.h"
 #include "weights/base/tensor.h"
 #include "weights/text/model_text.h"
@@ -48,13 +48,14 @@ Scalar reduce_elements(const Math& math, const Expression& e, const std::vector<
                        const std::string& where) {
   if (e.op == ModelOp::max) {
     if (all.empty()) throw Error("oracle_graph", where + ": the maximum of nothing that exists");
-    if constexpr (kFormal<Math>) {  // a function of the set
+    if constexpr (Math::kFormal) {  // a function of the set
       auto sum = math.sum();
       for (const Scalar& s : all) sum.add(math.function("score to max", s));
       return sum.value();
     } else {
-      return *std::max_element(all.begin(), all.end(),
-                               [&](const Scalar& a, const Scalar& b) { return math.less(a, b); });
+      Scalar most = all[0];
+      for (const Scalar& s : all) most = math.pair(ModelOp::larger, most, s);
+      return most;
     }
   }
   if (e.parameters.size() == 2) {

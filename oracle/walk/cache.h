@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "oracle/graph/detail/array.h"
+#include "oracle/walk/array.h"
 #include "weights/base/tensor.h"
 
 namespace shardproof::oracle::graph {

@@ -1,0 +1,57 @@
+#include "golden/bounds/value/derivation.h"
+
+#include <fmt/format.h>
+
+namespace shardproof::bounds {
+
+Derivation::Derivation(const Passes& passes, const Dump& dump, DeclaredArithmetic declared)
+    : dump_(dump), declared_(std::move(declared)) {
+  for (std::int64_t i = 0; i < passes.size(); ++i) passes_.push_back(passes.at(i));
+}
+
+Derivation::Derivation(const Derivation& other, Like)
+    : passes_(other.passes_),
+      dump_(other.dump_),
+      declared_(other.declared_),
+      own_(other.own_),
+      forgotten_(other.forgotten_),
+      layouts_(other.layouts_),
+      torus_(other.torus_) {}
+
+std::vector<Derivation::Variant> Derivation::variants(const std::string&) { return {}; }
+std::optional<IntervalTensor> Derivation::expected_raw(const std::string&) { return {}; }
+std::optional<IntervalTensor> Derivation::expected_scaled(const std::string&) { return {}; }
+std::optional<IntervalTensor> Derivation::expected_statistic(const Place&) { return {}; }
+std::optional<IntervalTensor> Derivation::expected_probs(const std::string&, std::int64_t) {
+  return {};
+}
+std::optional<std::vector<IntervalTensor>> Derivation::expected_partials(const std::string&,
+                                                                         const Axes&) {
+  return {};
+}
+std::optional<std::vector<std::pair<double, double>>> Derivation::products(const std::string&,
+                                                                           std::size_t) {
+  return {};
+}
+std::vector<bool> Derivation::absent(const std::string&) { return {}; }
+
+const PassPlan& Derivation::pass(const std::string& name) const {
+  for (const PassPlan& p : passes_)
+    if (p.name == name) return p;
+  throw Error("bounds_c1", fmt::format("there is no pass \"{}\"", name));
+}
+
+const PassRows& Derivation::rows_of(const PassPlan& pass, std::size_t row) {
+  auto before = static_cast<std::int64_t>(row);
+  for (const PassRows& group : pass.rows) {
+    if (before < group.rows) return group;
+    before -= group.rows;
+  }
+  throw Error("bounds_c1", fmt::format("{} has no row {}", pass.name, row));
+}
+
+std::int64_t Derivation::position(const PassPlan& pass, std::size_t row, std::size_t token) const {
+  return rows_of(pass, row).start + static_cast<std::int64_t>(token);
+}
+
+}  // namespace shardproof::bounds

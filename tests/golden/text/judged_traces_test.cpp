@@ -1,0 +1,252 @@
+// `compare` of models that are texts: right traces are right in every regime, and the traces of
+// mutants of the texts are not.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+
+#include "engine/run/case_weights.h"
+#include "engine/run/inference.h"
+#include "golden/trace/verdict/verdict.h"
+#include "golden/trace/write/trace.h"
+#include "oracle/request/storage.h"
+#include "tests/golden/text/mutants.h"
+#include "tests/golden/text/text_case.h"
+#include "tests/sanitized.h"
+#include "weights/storage/generator.h"
+
+namespace shardproof {
+namespace {
+
+/// Writes the trace of a plan's run, and reads it.
+dump::Dump trace_of(const TypedPlan& typed) {
+  const Case& c = typed.plan.source_case;
+  const std::filesystem::path path =
+      std::filesystem::path(testing::TempDir()) / fmt::format("text{}.h5", ::getpid());
+  {
+    Trace trace(typed, path);
+    Threads threads(1);
+    const Weights weights = oracle::as_stored(generated_weights(c), c.numerics.weights);
+    const IntTensor prompt = generate_prompt(c.model, c.seed, c.batch, c.prompt, c.prefix);
+    run_inference(typed.plan, weights, prompt, threads, &trace);
+    trace.write("complete");
+  }
+  dump::Dump dump = dump::read_dump(path);
+  std::filesystem::remove(path);
+  return dump;
+}
+
+dump::Verdict verdict_of(const dump::Dump& dump) {
+  const dump::Claim claim = dump::read_claim(dump.attributes, std::nullopt);
+  const Case& c = claim.source_case;
+  const Weights weights = oracle::as_stored(generated_weights(c), c.numerics.weights);
+  const dump::Values values = dump::read_values(dump, claim, weights);
+  dump::Reference reference(values, claim, weights);
+  return dump::judge(values, claim, reference);
+}
+
+std::string first_of(const dump::Verdict& verdict) {
+  return verdict.first ? verdict.rows[*verdict.first].title : "";
+}
+
+/// A text with sizes so small that hundreds of traces are soon written and judged.
+ModelText small_text(const std::string& name) {
+  ModelText text = text_model(case_of_text(name, "").model)->text();
+  for (const auto& [key, value] : std::map<std::string, std::string>{
+           {"E", "8"}, {"F", "8"}, {"H", "4"}, {"K", "2"}, {"Q", "4"}, {"V", "12"}, {"P", "8"}})
+    if (text.small.contains(key)) text.small.at(key).value = value;
+  return text;
+}
+
+void expect_right(const std::string& name, const Case& c) {
+  const dump::Verdict verdict = verdict_of(trace_of(make_typed_plan(c)));
+  EXPECT_EQ(verdict.exit_code(bounds::Fit::unlikely), 0)
+      << name << " " << print_case(c) << ": " << first_of(verdict);
+  EXPECT_EQ(verdict.compared, verdict.whole) << name << " " << print_case(c);
+}
+
+TEST(TracesOfTexts, OfEveryRegimeAreRight) {
+  OneInN some(3, "models");
+  for (const char* name : {"llama-3", "gpt-2", "gemma-2", "cohere", "qwen3"}) {
+    if (!some()) continue;
+    const ModelText text = small_text(name);
+    for (const char* keys :
+         {"", "regime=f32 schedule=ring", "act=bf16 regime=f32 schedule=tree",
+          "act=bf16 regime=f32 wire=bf16", "act=bf16",
+          "regime=f32 sample=random temperature=0.7 top_k=5", "weights=bf16 chunk=2"})
+      for (const char* strategy : {"torus=2x1x2 prefill=ws2d:heads decode=wg-x:batch",
+                                   "torus=1x2x1 prefill=wg-xyz:batch decode=ws2d:batch"})
+        expect_right(name, case_with_text(text, fmt::format("prompt=4 {} {}", strategy, keys)));
+    expect_right(name, case_of_text(name, "torus=4x2x3 prefill=ws1d:heads regime=f32"));
+    expect_right(name, case_of_text(name, "torus=1x3x1 prefill=wg-xyz:batch"));
+  }
+}
+
+/// An f32 array's element, whatever stood there.
+void poke(dump::StoredArray& array, std::size_t i, float v) {
+  std::memcpy(array.bytes.data() + i * sizeof v, &v, sizeof v);
+}
+
+dump::Dump f32_trace(const char* text, const char* keys) {
+  return trace_of(make_typed_plan(
+      case_with_text(small_text(text),
+                     fmt::format("torus=2x1x2 prefill=ws2d:batch regime=f32 prompt=5 {}", keys))));
+}
+
+/// A wrong element of any value, on any chip, in any pass: a number beyond its bounds, NaN,
+/// infinity.
+TEST(TracesOfTexts, AWrongElementIsTheFirstDivergence) {
+  const OneInN some(19, "values");
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (const char* text : {"gemma-2", "gpt-2"}) {
+    const dump::Dump right = f32_trace(text, "schedule=ring");
+    ASSERT_EQ(verdict_of(right).first, std::nullopt);
+    int number = 0;
+    for (const auto& [name, value] : right.values) {
+      if (dump::find(value.attributes, "same_as") || name.ends_with("ids") ||
+          name.ends_with("pos") || name.find("sample.") != name.npos)
+        continue;
+      if (++number % 4 != 0 || !some(number / 4)) continue;
+      dump::Dump wrong = right;
+      dump::Value& of = wrong.values.find(name)->second;
+      auto chip = of.chips.begin();
+      if (of.in_shards()) std::advance(chip, number / 4 % std::ssize(of.chips));
+      dump::StoredArray& array = of.in_shards() ? chip->second : of.whole;
+      if (array.encoding != dump::Encoding::f32) continue;
+      const std::size_t i = static_cast<std::size_t>(number) % array.size();
+      const auto old = static_cast<float>(array.at(i));
+      const float others[] = {old + 1.0F + std::abs(old), std::nanf(""), kInf};
+      poke(array, i, others[number / 4 % 3]);
+      const dump::Verdict verdict = verdict_of(wrong);
+      ASSERT_TRUE(verdict.first) << text << " " << name << " " << others[number / 4 % 3];
+      EXPECT_EQ(verdict.rows[*verdict.first].name, name) << others[number / 4 % 3];
+    }
+    EXPECT_GT(number, 150);
+  }
+}
+
+/// The values that a user knows, the names of the text: what lies between them is derived.
+TEST(TracesOfTexts, WithoutWhatLiesBetweenAreRight) {
+  for (const char* text : {"llama-3", "gemma-2", "cohere"})
+    for (const char* keys : {"schedule=ring", "act=bf16 schedule=tree", "act=bf16 wire=bf16"}) {
+      dump::Dump dump = f32_trace(text, keys);
+      const std::set<std::string> user{"norm",    "q",        "k",    "v",   "q_rot", "k_cache",
+                                       "v_cache", "attn",     "gate", "up",  "out",   "logits",
+                                       "token",   "attn_out", "mid",  "ids", "hidden"};
+      std::erase_if(dump.values, [&](const auto& value) {
+        const std::string& name = value.first;
+        const bool weight = name.find("prefill") != 0 && name.find("decode") != 0;
+        return !weight && !user.contains(name.substr(name.rfind('.') + 1));
+      });
+      std::erase_if(dump.order, [&](const std::string& n) { return !dump.values.contains(n); });
+      const dump::Verdict verdict = verdict_of(dump);
+      EXPECT_EQ(verdict.exit_code(bounds::Fit::unlikely), 0)
+          << text << " " << keys << ": " << first_of(verdict);
+      EXPECT_EQ(verdict.count(bounds::Fit::different), 0) << text << " " << keys;
+      // Another weight is seen across the gap.
+      dump::Value& q = dump.values.find("decode.1.layer1.q")->second;
+      dump::StoredArray& array = q.in_shards() ? q.chips.begin()->second : q.whole;
+      poke(array, 0, static_cast<float>(array.at(0)) * 1.25F + 0.5F);
+      EXPECT_EQ(first_of(verdict_of(dump)), "decode.1.layer1.q") << text << " " << keys;
+    }
+}
+
+/// A trace without tokens and ids of its later passes: what follows from them is not judged.
+TEST(TracesOfTexts, WithoutIdsAreNotJudgedWrong) {
+  dump::Dump dump = f32_trace("llama-3", "");
+  std::erase_if(dump.values, [](const auto& value) {
+    return value.first.ends_with(".ids") || value.first.ends_with("token") ||
+           value.first.find("embed.") != std::string::npos;
+  });
+  for (const char* given : {"prefill.c0.layer0.norm", "decode.1.layer0.norm"})
+    dump.values.find(given)->second.attributes["given"] = "true";
+  dump.attributes["arithmetic"] = "f32";
+  const dump::Verdict verdict = verdict_of(dump);
+  EXPECT_EQ(verdict.count(bounds::Fit::different), 0) << first_of(verdict);
+  EXPECT_GT(verdict.count(bounds::Fit::within), 100);
+}
+
+/// What does not exist is 0, unless the trace says that it may be anything.
+TEST(TracesOfTexts, MaskedSlotsMayHoldAnything) {
+  dump::Dump dump = f32_trace("llama-3", "");
+  dump::Value& score = dump.values.find("prefill.c0.layer0.score")->second;
+  ASSERT_FALSE(score.in_shards());
+  // [B, L, K, G, M]: the first query sees slot 0 alone.
+  poke(score.whole, 1, -1e9F);
+  EXPECT_EQ(first_of(verdict_of(dump)), "prefill.c0.layer0.score");
+  dump.attributes["masked"] = "any";
+  EXPECT_EQ(verdict_of(dump).exit_code(bounds::Fit::unlikely), 0);
+  poke(score.whole, 0, -1e9F);
+  EXPECT_EQ(first_of(verdict_of(dump)), "prefill.c0.layer0.score");
+}
+
+/// A trace is judged by its own text, which its file need not be there for; by that of --case, if
+/// given: of the same extents, or it is refused.
+TEST(TracesOfTexts, AreJudgedByTheTextThatIsAsked) {
+  const ModelText text = text_model(case_of_text("gpt-2", "").model)->text();
+  const Case c = case_with_text(text, "torus=1x1x2 prefill=ws2d:batch regime=f32");
+  const dump::Dump dump = trace_of(make_typed_plan(c));
+  EXPECT_FALSE(std::filesystem::exists(text.name + ".model"));
+  EXPECT_EQ(verdict_of(dump).first, std::nullopt);
+  EXPECT_FALSE(dump::read_claim(dump.attributes, std::nullopt).other_text);
+  const auto claim_of = [&](const std::string& model) {
+    std::string line = print_case(c);
+    const auto at = line.find("model=") + 6;
+    return dump::read_claim(dump.attributes, line.replace(at, line.find(' ', at) - at, model));
+  };
+  EXPECT_FALSE(claim_of(text_file("gpt-2")).other_text);
+  EXPECT_TRUE(claim_of(text_file("gpt-2") + ",eps=1e-3").other_text);
+  for (const std::string& model : {text_file("llama-3"), text_file("gpt-2") + ",F=96",
+                                   text_file("gpt-2") + ",layers=1", std::string("palm-tiny")})
+    try {
+      claim_of(model);
+      FAIL() << model;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.label(), "compare_case") << model;
+    }
+}
+
+/// Returns the verdict on the trace of a case's run by the programs of another text, judged by the
+/// case's own; nullopt if no run of it ends: steps of other types, or a number that is not finite.
+std::optional<dump::Verdict> verdict_on_run_of(const Case& c, const ModelText& other) {
+  std::optional<dump::Dump> trace;
+  try {
+    trace = trace_of(make_typed_plan(plan_of_other_text(c, other)));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return verdict_of(*trace);
+}
+
+/// Every named value is judged, so that a mutant's own line differs even where later ones do not:
+/// none is the same function. Of 1,493 mutants one in three is tried.
+TEST(MutantsOfTexts, DifferByTheirLine) {
+  int number = 0, judged = 0;
+  const OneInN some(37, "mutants");
+  for (const char* name : {"llama-3", "gpt-2", "gemma-2", "cohere", "qwen3"}) {
+    const ModelText text = small_text(name);
+    const Case c =
+        case_with_text(text, "torus=1x2x1 prefill=ws1d:heads decode=ws2d:batch prompt=6 batch=2");
+    for (const Mutant& mutant : mutants_of(text)) {
+      if (++number % 3 != 0 || !some(number / 3)) continue;
+      const auto verdict = verdict_on_run_of(c, mutant.text);
+      if (!verdict) continue;
+      ++judged;
+      EXPECT_EQ(verdict->exit_code(bounds::Fit::unlikely), 1) << name << ": " << mutant.what;
+      // Of a line of several ops the flat form has several, "norm_2".
+      const std::string first = first_of(*verdict), line = "." + mutant.line;
+      EXPECT_TRUE(first.ends_with(line) || first.find(line + "_") != std::string::npos)
+          << name << ": " << mutant.what << " but first " << first;
+    }
+  }
+  if (!kSanitized) EXPECT_GE(judged, 400);
+}
+
+}  // namespace
+}  // namespace shardproof
