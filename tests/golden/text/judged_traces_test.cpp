@@ -164,6 +164,7 @@ TEST(TracesOfTexts, WithoutIdsAreNotJudgedWrong) {
     return value.first.ends_with(".ids") || value.first.ends_with("token") ||
            value.first.find("embed.") != std::string::npos;
   });
+  std::erase_if(dump.order, [&](const std::string& n) { return !dump.values.contains(n); });
   for (const char* given : {"prefill.c0.layer0.norm", "decode.1.layer0.norm"})
     dump.values.find(given)->second.attributes["given"] = "true";
   dump.attributes["arithmetic"] = "f32";
@@ -181,6 +182,9 @@ TEST(TracesOfTexts, MaskedSlotsMayHoldAnything) {
   poke(score.whole, 1, -1e9F);
   EXPECT_EQ(first_of(verdict_of(dump)), "prefill.c0.layer0.score");
   dump.attributes["masked"] = "any";
+  EXPECT_EQ(verdict_of(dump).exit_code(bounds::Fit::unlikely), 0);
+  // Nor is it part of a later sum.
+  poke(dump.values.find("prefill.c0.layer0.share")->second.whole, 1, 7.0F);
   EXPECT_EQ(verdict_of(dump).exit_code(bounds::Fit::unlikely), 0);
   poke(score.whole, 0, -1e9F);
   EXPECT_EQ(first_of(verdict_of(dump)), "prefill.c0.layer0.score");

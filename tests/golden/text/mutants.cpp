@@ -74,7 +74,7 @@ class Making {
         for (const auto& [name, of] : letters)
           if (of == letters[line.where] && name != line.where)
             add(section, i, fmt::format("where {} -> {}", line.where, name),
-                [&](TextLine& l) { l.where = name; });
+                [other = name](TextLine& l) { l.where = other; });
       if (line.guard)
         add(section, i, "its guard is the other", [](TextLine& l) { l.guard->value ^= true; });
       for (const std::vector<std::size_t>& path : paths_of(line.expression))
@@ -144,7 +144,8 @@ class Making {
     if (const auto own = letters.find(e.text); own != letters.end()) {
       for (const auto& [name, of] : letters)
         if (of == own->second && name != e.text)
-          change(fmt::format("{} -> {}", e.text, name), [&](Expression& n) { n.text = name; });
+          change(fmt::format("{} -> {}", e.text, name),
+                 [other = name](Expression& n) { n.text = other; });
     } else if (text_.is_number(e.text)) {
       for (const TextNumber& other : text_.numbers)
         if (other.name != e.text && other.name != "theta")

@@ -130,6 +130,18 @@ TEST(TextReplay, ACacheIsThatOfTheDumpInThePassesAfter) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(after.center[i], cache.center[i]);
 }
 
+/// Positions are integers in every engine: an indicator of them is exact whatever is rounded.
+TEST(TextReplay, IndicatorsOfPositionsAreExact) {
+  TextRun run;
+  DeclaredArithmetic bf16;
+  bf16.values = Format::bf16;
+  for (const DeclaredArithmetic& by : {DeclaredArithmetic{}, bf16}) {
+    TextReplay replay = run.replay(by);
+    for (const char* id : {"prefill.c0.far", "prefill.c0.see", "decode.1.see"})
+      for (const double radius : replay.expected(id).radius) EXPECT_EQ(radius, 0) << id;
+  }
+}
+
 /// Two candidates that cannot be told apart: what exists for either is not known.
 TEST(TextReplay, WhatAnOpenIndicatorGuardsIsUnknown) {
   TextRun run;
@@ -215,6 +227,16 @@ TEST(TextReplay, ArithmeticIsThatOfTheValue) {
   TextReplay cut = run.replay(bf16), whole = run.replay(bf16);
   cut.lay_out({}, Torus(2, 1, 2));
   EXPECT_GT(cut.expected(dot).radius[0], 2 * whole.expected(dot).radius[0]);
+  // A kernel may have what the dump lacks as it was before it was stored.
+  run.dump.erase(dot);
+  run.dump.erase("prefill.c0.layer0.dot");
+  TextReplay fused = run.replay(bf16);
+  const IntervalTensor unrounded = fused.expected("prefill.c0.layer0.dot");
+  const Interval both = fused.value("prefill.c0.layer0.dot").at(0);
+  for (const double v : {unrounded.center[0], nearest(unrounded.center[0], Format::bf16)}) {
+    EXPECT_LE(both.low, v);
+    EXPECT_GE(both.high, v);
+  }
   // In 16 bits a derived value is taken both rounded and not, unless the trace says how.
   run.dump.erase("prefill.c0.layer0.max");
   TextReplay open = run.replay(bf16);
