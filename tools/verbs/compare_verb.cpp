@@ -10,6 +10,7 @@
 #include "golden/corpus/golden_comparison.h"
 #include "golden/corpus/model.h"
 #include "golden/trace/claim/memory.h"
+#include "golden/trace/verdict/field_verdict.h"
 #include "golden/trace/verdict/notes.h"
 #include "golden/trace/verdict/wrong_value.h"
 #include "oracle/request/storage.h"
@@ -61,7 +62,10 @@ void judge_by_case(const CompareFlags& o, Comparison& found, const dump::Dump& f
   found.claim = dump::read_claim(file.attributes, o.line);
   found.claim.operands.insert(found.claim.operands.end(), o.given.begin(), o.given.end());
   dump::require_memory(found.claim.source_case);
-  judge(found, file, weights_of(o, found.claim));
+  if (found.claim.in_field)
+    found.verdict = dump::judge_in_field(file, found.claim, found.values);
+  else
+    judge(found, file, weights_of(o, found.claim));
 }
 
 /// Judges by a golden's case, weights and ids. Throws unless its values are the unsharded model's.

@@ -149,7 +149,9 @@ int verify(VerifyFlags& o) {
   const AtInterrupt at_interrupt([&](int signal) { verification.interrupted(signal); });
   verification.run(std::move(selected), common, threads, [&](const Judgement& j) {
     const bool ended = j.verdict == Verdict::equal || j.verdict == Verdict::not_judged;
-    if (trace && j.difference() != nullptr && !j.difference()->step.empty()) {
+    // The unsharded values of floats; of the field regime `compare` has them.
+    const bool floats = trace && selected_plan->plan.source_case.numerics.regime != Regime::field;
+    if (floats && j.difference() != nullptr && !j.difference()->step.empty()) {
       OracleMemo memo;  // reruns the unsharded model: the judge keeps no values
       trace->expect(j.difference()->step, *memo.get(selected_plan->plan, weights));
     }

@@ -142,6 +142,10 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   }
   require_padding(claim.source_case);
 
+  if (const std::string* const said = reader.text("arithmetic"); said && *said == "field") {
+    claim.in_field = true;
+    return claim;
+  }
   const bool bf16 = claim.source_case.numerics.act == ActType::bf16;
   const Arithmetic arithmetic =
       read_arithmetic(attributes, bf16 ? bounds::Format::bf16 : bounds::Format::f32);

@@ -17,6 +17,7 @@ namespace shardproof::dump {
 struct Claim {
   Case source_case;
   bool exact = false;            ///< claims the bits of the exact regime
+  bool in_field = false;         ///< is of the field regime: judged by judge_in_field alone
   bool arithmetic_said = false;  ///< false: the weakest claim is assumed
   bounds::DeclaredArithmetic declared;
   Mesh mesh;

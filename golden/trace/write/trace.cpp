@@ -11,8 +11,6 @@ namespace shardproof {
 namespace fs = std::filesystem;
 
 Trace::Trace(const TypedPlan& typed, fs::path target, bool weights_given) {
-  if (typed.plan.source_case.numerics.regime == Regime::field)
-    throw Error("trace_c3", "a trace is of floats: one of regime=field has no meaning");
   require_one_torus(typed.plan.source_case, "a trace");
   const fs::path resolved = require_replaceable(target, "trace_c1");
   const double needed = require_trace_room(

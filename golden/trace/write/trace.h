@@ -32,7 +32,7 @@ class Trace : public Observer {
  public:
   /// Throws Error: "trace_c1" (a path where a file cannot be created), "trace_c2" (a trace too
   /// large for the machine's memory together with the run, or for the disk; states the size),
-  /// "trace_c3" (regime=field: traces hold floats), "case_split" (a case of two tori).
+  /// "case_split" (a case of two tori).
   /// `weights_given`: the weights were not generated from the case's seed.
   Trace(const TypedPlan& typed, std::filesystem::path target, bool weights_given = false);
   ~Trace() override;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/program/ops.h"
+#include "golden/trace/write/field_words.h"
 
 namespace shardproof {
 namespace {
@@ -42,7 +43,9 @@ int roundings(const Program& program, const Torus& torus, const Numerics& numeri
 }  // namespace
 
 std::string_view claimed_arithmetic(const Numerics& numerics) {
-  return numerics.regime == Regime::exact ? "exact" : "f32";
+  return numerics.regime == Regime::exact   ? "exact"
+         : numerics.regime == Regime::field ? kFieldArithmetic
+                                            : "f32";
 }
 
 int wire_roundings(const RunPlan& plan) {

@@ -25,12 +25,17 @@ bool fits(const Layout& layout, const Shape& shape, const Torus& torus, const Ch
 template <class T, class Chips>
 bool are_blocks_of(const std::vector<T>& whole, const Layout& layout, const Shape& shape,
                    const Torus& torus, const Chips& chips) {
-  static_assert(sizeof(T) == sizeof(std::uint32_t));
+  const auto same = [](const T& a, const T& b) {
+    if constexpr (sizeof(T) == sizeof(std::uint32_t))
+      return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+    else
+      return a == b;
+  };
   for (int chip = 0; chip < torus.chips(); ++chip) {
     const auto& shard = chips[static_cast<std::size_t>(chip)];
     if (judged_elements(layout, shape, torus, chip, [&](std::int64_t local, std::int64_t global) {
-          return std::bit_cast<std::uint32_t>(shard[static_cast<std::size_t>(local)]) !=
-                 std::bit_cast<std::uint32_t>(whole[static_cast<std::size_t>(global)]);
+          return !same(shard[static_cast<std::size_t>(local)],
+                       whole[static_cast<std::size_t>(global)]);
         }))
       return false;
   }

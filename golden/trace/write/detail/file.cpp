@@ -14,6 +14,7 @@
 #include "golden/judge/expected.h"
 #include "golden/trace/write/detail/arithmetic.h"
 #include "golden/trace/write/detail/copies.h"
+#include "golden/trace/write/field_words.h"
 #include "weights/base/detail/words.h"
 #include "weights/base/error.h"
 #include "weights/base/memory.h"
@@ -230,6 +231,8 @@ void TraceFile::put(const Entry& entry) {
     put_chips(entry, *f32);
   else if (const auto* i32 = std::get_if<ChipArrays<std::int32_t>>(&value.data()))
     put_chips(entry, *i32);
+  else if (value.holds_field())
+    put_field(entry);
   else
     put_partial(entry);
   ++order_;
@@ -329,6 +332,40 @@ void TraceFile::put_partial(const Entry& entry) {
                            ? 0.0
                            : static_cast<double>(*std::max_element(bounds.begin(), bounds.end())));
   }
+}
+
+/// Writes numbers of the field regime, an array of which has their words as its last dim: whole if
+/// each chip holds its block of the value, otherwise by chip.
+void TraceFile::put_field(const Entry& entry) {
+  const Sharded& value = entry.value;
+  const ChipArrays<FieldElement>& chips = value.field().values;
+  const FieldSetting& setting = value.field().field->setting();
+  if (order_of_field_ < 0) {
+    file_.root().put_text("field", field_text(setting));
+    order_of_field_ = order_;
+  }
+  Entry of = entry;
+  of.dtype = entry.layout.is_partial() ? "field partial" : "field";
+  const auto put = [&](const Hdf5Writer::Object& parent, Shape shape, const auto& numbers) {
+    shape.push_back(words_of(setting));
+    create(parent, of, shape, to_words(numbers, setting));
+  };
+  if (!entry.layout.is_partial() && fits(entry.layout, value.shape(), value.torus(), chips)) {
+    const auto whole = assembled<FieldElement>(
+        entry.layout, value.shape(), value.torus(), [&](int chip) -> const auto& {
+          return chips[static_cast<std::size_t>(chip)];
+        });
+    if (are_blocks_of(whole, entry.layout, value.shape(), value.torus(), chips)) {
+      put(file_.root(), value.shape(), whole);
+      return;
+    }
+  }
+  for (int chip = 0; chip < value.torus().chips(); ++chip)
+    put(chips_[static_cast<std::size_t>(chip)],
+        fits(entry.layout, value.shape(), value.torus(), chips)
+            ? judged_block(entry.layout, value.shape(), value.torus())
+            : Shape{std::ssize(chips[static_cast<std::size_t>(chip)])},
+        chips[static_cast<std::size_t>(chip)]);
 }
 
 void TraceFile::need_more(double bytes) {

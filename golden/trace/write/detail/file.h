@@ -60,6 +60,7 @@ class TraceFile {
   template <class T>
   bool put_whole(const Entry& entry, const ChipArrays<T>& chips);
   void put_partial(const Entry& entry);
+  void put_field(const Entry& entry);
   template <class T>
   std::vector<std::pair<int, Hdf5Writer::Object>> put_shards(const Entry& entry,
                                                              const ChipArrays<T>& chips);
@@ -75,6 +76,7 @@ class TraceFile {
   Hdf5Writer file_;
   std::vector<Hdf5Writer::Object> chips_;  // the chips' groups
   int order_ = 0;
+  int order_of_field_ = -1;            // of the first number of the field regime; -1: none yet
   std::map<std::string, Step> steps_;  // by id
   std::set<std::string> resident_;     // weights already in the file, by layout
   std::set<std::string> of_prefixes_;  // passes over prefixes

@@ -33,11 +33,14 @@ double parts(const Layout& layout, const Torus& torus) {
   return count;
 }
 
+/// Bytes of a number: of the field regime three lanes (golden/trace/write/field_words.h).
+double bytes_of_number(Regime regime) { return regime == Regime::field ? 24.0 : 4.0; }
+
 /// Bytes of a value of any kind.
 double bytes_of(const Type& type, const Torus& torus, Regime regime, std::size_t texts) {
   const double described = kDatasetBytes + static_cast<double>(texts);
-  if (!type.layout.is_partial()) return 4.0 * count(type.shape) + described;
-  const double size = regime == Regime::exact ? 8.0 : 4.0;
+  if (!type.layout.is_partial()) return bytes_of_number(regime) * count(type.shape) + described;
+  const double size = regime == Regime::exact ? 8.0 : bytes_of_number(regime);
   return parts(type.layout, torus) *
          (size * count(local_shape(type.layout, type.shape, torus)) + described);
 }
@@ -83,7 +86,7 @@ double estimated_trace_bytes(const TypedPlan& typed) {
   double bytes = kFile + 2000.0 * c.torus.chips();
   const Passes& all = typed.plan.passes;
   for (const WeightSpec& spec : weight_specs(typed.plan.placed, c.numerics.weights))
-    bytes += 4.0 * count(spec.shape) + 2 * kDatasetBytes;
+    bytes += bytes_of_number(c.numerics.regime) * count(spec.shape) + 2 * kDatasetBytes;
   // The size of a pass is linear in M within a group, from the first pass to the last.
   for (const TypedPasses& passes : typed.types->passes) {
     const PhasePrograms& programs = typed.plan.programs(passes.phase);

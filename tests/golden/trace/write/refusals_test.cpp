@@ -41,13 +41,6 @@ TEST(Trace, RefusesPathsWhereNoFileCanBeMade) {
   EXPECT_TRUE(fs::is_fifo(folder / "pipe"));
 }
 
-TEST(Trace, RefusesTheFieldRegime) {
-  const Folder folder;
-  EXPECT_EQ(refusal(parse_case("torus=2x1x1 prefill=ws1d regime=field"), folder / "t.h5"),
-            "trace_c3: a trace is of floats: one of regime=field has no meaning");
-  EXPECT_TRUE(folder.names().empty());
-}
-
 TEST(Trace, RefusesWhatDoesNotFitAndNamesTheSize) {
   const Folder folder;
   const std::string what = refusal(
