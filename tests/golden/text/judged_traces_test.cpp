@@ -267,10 +267,11 @@ void differ_by_their_line(const char* regime) {
   const OneInN some(37, "mutants");
   for (const char* name : {"llama-3", "gpt-2", "gemma-2", "cohere", "qwen3"}) {
     const ModelText text = small_text(name);
-    const Case c = case_with_text(
+    Case c = case_with_text(
         text,
         fmt::format("torus=1x2x1 prefill=ws1d:heads decode=ws2d:batch prompt=6 batch=2 regime={}",
                     regime));
+    c.gen = 2;  // a prefill and one decode step
     for (const Mutant& mutant : mutants_of(text)) {
       if (++number % 3 != 0 || !some(number / 3)) continue;
       const auto verdict = verdict_on_run_of(c, mutant.text);
