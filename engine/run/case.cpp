@@ -187,6 +187,21 @@ void require_one_torus(const Case& c, std::string_view what) {
                                           c.decode_torus->to_string(), what));
 }
 
+void require_keys_of_text(const Case& c) {
+  if (c.model.rows == nullptr) return;
+  const auto refuse = [&](std::string_view key, std::string_view why) {
+    throw Error("case_model", fmt::format("model={}: {} {}", print_model(c.model), key, why));
+  };
+  if (has_program(c)) refuse("a layer program", "is of a model of keys; legal: a table of layouts");
+  if (c.prefix.given()) refuse("prefix", "is not for a model's text; legal: no prefix");
+  if (c.pad_heads != 0 || c.pad_vocab != 0)
+    refuse("pad_heads and pad_vocab", "are not for a model's text; legal: leave them out");
+  if (c.numerics.weights == WeightType::int8)
+    refuse("weights=int8", "is not for a model's text; legal: f32, bf16");
+  if (!c.passes().full())
+    refuse("lengths", "are not for a model's text; legal: rows of one length");
+}
+
 void require_keys(const Case& c, std::string_view what) {
   if (c.model.rows != nullptr)
     throw Error("case_model",

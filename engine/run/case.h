@@ -79,6 +79,10 @@ void require_one_torus(const Case& c, std::string_view what);
 /// not support.
 void require_keys(const Case& c, std::string_view what);
 
+/// Throws Error("case_model", ...) if the case's model is a text, and a key is given that is not
+/// for one: layer programs, prefix, lengths, padding, weights=int8.
+void require_keys_of_text(const Case& c);
+
 /// Returns true if a phase is a user's layer program.
 bool has_program(const Case& c);
 

@@ -99,16 +99,7 @@ void require_programs(const Case& c, const ModelConfig& placed, const Passes& pa
 
 /// Requires of the case of a text's model what its programs need; the rest partition() refuses.
 void require_table(const Case& c, const Passes& passes) {
-  const auto refuse = [&](std::string_view key, std::string_view why) {
-    throw Error("case_model", fmt::format("model={}: {} {}", print_model(c.model), key, why));
-  };
-  if (has_program(c)) refuse("a layer program", "is of a model of keys; legal: a table of layouts");
-  if (c.prefix.given()) refuse("prefix", "is not for a model's text; legal: no prefix");
-  if (c.pad_heads != 0 || c.pad_vocab != 0)
-    refuse("pad_heads and pad_vocab", "are not for a model's text; legal: leave them out");
-  if (c.numerics.weights == WeightType::int8)
-    refuse("weights=int8", "is not for a model's text; legal: f32, bf16");
-  if (!passes.full()) refuse("lengths", "are not for a model's text; legal: rows of one length");
+  require_keys_of_text(c);
   if (passes.decodes()) require_decodes(c.decode);
   require_lengths(c.prefill, c.torus, c.prompt, c.chunk, c.prefix);
 }

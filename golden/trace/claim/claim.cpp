@@ -131,6 +131,7 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   const auto theirs_of = [&] { return parse_case(*own, {}, text ? &*text : nullptr); };
   claim.source_case = line ? parse_case(*line) : theirs_of();
   require_one_torus(claim.source_case, "a trace");
+  require_keys_of_text(claim.source_case);
   if (own != nullptr && line) {
     const Case theirs = theirs_of();
     differ("torus", claim.source_case.torus.to_string(), theirs.torus.to_string());

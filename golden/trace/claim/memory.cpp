@@ -12,6 +12,12 @@ constexpr double kBytesOfWeight = 3 * sizeof(float);
 /// Bytes per checkpoint element: its value and raw value, and the trace's own and the expected
 /// number, each with a radius.
 constexpr double kBytesOfValue = 2 * sizeof(float) + 2 * 2 * sizeof(double);
+/// The same of a text's model: a weight's element is also a number with two radii in the walk; a
+/// value's is in the answer, in the trace, and derived three times (bounds::TextReplay), each with
+/// two radii, and in the walk while its layer runs. In the field regime a number is three lanes in
+/// each of these places, which is less.
+constexpr double kBytesOfTextWeight = kBytesOfWeight + 4 * sizeof(double);
+constexpr double kBytesOfTextValue = sizeof(float) + 4 * 3 * sizeof(double) + 4 * sizeof(double);
 /// Bytes per row of its own length, in each pass.
 constexpr double kBytesOfRow = 2 * sizeof(PassRows);
 constexpr double kEnough = 1e15;  // more than any machine has: counting may stop
@@ -24,6 +30,7 @@ void require_memory(const Case& c) {
                                "a smaller model, batch or prompt fits");
   };
   const ModelConfig placed = placed_model(c);
+  const bool of_text = c.model.rows != nullptr || c.numerics.regime == Regime::field;
   double bytes = 0.0;
   if (c.lengths.given()) {  // checked before the rows are allocated
     const double chunks = static_cast<double>(c.prompt) / static_cast<double>(c.chunk) + 1.0;
@@ -32,7 +39,8 @@ void require_memory(const Case& c) {
   }
   for (const WeightSpec& spec : weight_specs(
            placed, c.numerics.weights == WeightType::int8 ? WeightType::int8 : WeightType::f32))
-    bytes += kBytesOfWeight * static_cast<double>(element_count(spec.shape));
+    bytes += (of_text ? kBytesOfTextWeight : kBytesOfWeight) *
+             static_cast<double>(element_count(spec.shape));
   const Passes passes = c.passes();
   // Rows of different lengths, or with prefixes, run alone and are then assembled.
   const SharedPrefix prefix = passes.prefix();
@@ -44,7 +52,8 @@ void require_memory(const Case& c) {
     const double copies = pass.phase == Phase::prefix ? static_cast<double>(passes.batch()) /
                                                             static_cast<double>(prefix.rows)
                                                       : 1.0;
-    const double of_value = kBytesOfValue + (alone ? 2 * sizeof(float) * copies : 0.0);
+    const double of_value =
+        (of_text ? kBytesOfTextValue : kBytesOfValue) + (alone ? 2 * sizeof(float) * copies : 0.0);
     for (const CheckpointSpec& spec : specs) {
       double elements = spec.per_layer ? static_cast<double>(c.model.layers) : 1.0;
       for (const std::int64_t extent :

@@ -204,6 +204,25 @@ TEST(TracesOfTexts, AValueOfAnotherLayersLineIsUnknown) {
   EXPECT_EQ(verdict.unknown[0].name, "prefill.c0.layer0.dot_2");
 }
 
+/// A trace of another writer may name any key; those that are not for texts are refused as such.
+TEST(TracesOfTexts, OfKeysThatTextsDoNotTakeAreRefused) {
+  const dump::Dump right = f32_trace("llama-3", "");
+  for (const char* key : {"lengths=5,3,5,4", "prefix=1:2", "weights=int8", "pad_vocab=24"}) {
+    dump::Dump dump = right;
+    dump.attributes["case"] += std::string(" ") + key;
+    std::string& line = dump.attributes["case"];
+    for (const char* word : {" weights=f32"})
+      if (std::string(key).starts_with("weights"))
+        if (const auto at = line.find(word); at != line.npos) line.erase(at, std::strlen(word));
+    try {
+      verdict_of(dump);
+      FAIL() << key;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.label(), "case_model") << key << ": " << error.what();
+    }
+  }
+}
+
 /// What does not exist is 0, unless the trace says that it may be anything.
 TEST(TracesOfTexts, MaskedSlotsMayHoldAnything) {
   dump::Dump dump = f32_trace("llama-3", "");
