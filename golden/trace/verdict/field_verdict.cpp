@@ -163,7 +163,7 @@ class FieldJudging {
     if (layout == nullptr) throw Error("dump_layout", "a value of the field regime has a layout");
     dumped.layout = Layout::parse(*layout);
     const Shape shape = shape_of(value);
-    ExpectedBits expected = expected_of(s, shape, dumped.layout);
+    shardproof::Expected expected = expected_of(s, shape, dumped.layout);
     // A program may see heads as groups of them.
     if (has_elements(shape, element_count(expected.shape))) expected.shape = shape;
     if (dumped.layout.rank() != expected.shape.size() ||
@@ -189,7 +189,7 @@ class FieldJudging {
     return dtype != nullptr && *dtype == "int32";
   }
 
-  ExpectedBits expected_of(const Subject& s, const Shape& shape, const Layout& layout) {
+  shardproof::Expected expected_of(const Subject& s, const Shape& shape, const Layout& layout) {
     const oracle::field::Answer& answer = known_->answer;
     const DimPadding padding = dim_padding(claim_.source_case);
     const std::string letters = whole_letters(layout);
