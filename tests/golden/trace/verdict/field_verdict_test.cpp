@@ -1,11 +1,16 @@
 // Traces of the field regime: what our runs write is judged equal, and one wrong word is not.
 #include "golden/trace/verdict/field_verdict.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "engine/run/inference.h"
 #include "golden/memo/oracle_memo.h"
