@@ -49,9 +49,8 @@ std::vector<std::int32_t> to_words(std::span<const FieldElement> numbers,
   words.reserve(numbers.size() * static_cast<std::size_t>(words_of(setting)));
   for (const FieldElement& number : numbers)
     for (std::size_t lane = 0; lane < static_cast<std::size_t>(setting.lanes); ++lane) {
-      const bool written = number.lane[lane] >> 62 == 0;
-      words.push_back(written ? static_cast<std::int32_t>(number.lane[lane] & kLow) : -1);
-      words.push_back(written ? static_cast<std::int32_t>(number.lane[lane] >> 31) : -1);
+      words.push_back(static_cast<std::int32_t>(number.lane[lane] & kLow));
+      words.push_back(static_cast<std::int32_t>(number.lane[lane] >> 31));  // -1: never written
     }
   return words;
 }
