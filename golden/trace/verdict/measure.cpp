@@ -32,7 +32,7 @@ Number in_units(const Number& number, double unit, const bounds::DeclaredArithme
 Number with_rounded_terms(const DumpedValue& dumped, Number number, double size, Format format) {
   const double count = static_cast<double>(dumped.terms) *
                        static_cast<double>(dumped.torus.size(dumped.layout.partial()));
-  // An infinite part is no rounding: the sum is then what it is.
+  // The error of an infinite part is not a rounding: it must not widen the bound.
   if (count == 1 || !std::isfinite(size)) return number;
   const double own = bounds::unit_of(format) * size + count * bounds::least_of(format);
   number.worst += own, number.likely += own;

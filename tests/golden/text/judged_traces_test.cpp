@@ -193,7 +193,7 @@ TEST(TracesOfTexts, WithoutIdsAreNotJudgedWrong) {
   EXPECT_GT(verdict.count(bounds::Fit::within), 100);
 }
 
-/// A line for other layers is no value of this one.
+/// A layer does not have the values of lines for other layers.
 TEST(TracesOfTexts, AValueOfAnotherLayersLineIsUnknown) {
   dump::Dump dump = f32_trace("gemma-2", "");
   ASSERT_FALSE(dump.values.contains("prefill.c0.layer0.dot_2"));

@@ -114,7 +114,8 @@ TEST(FieldTraces, WhatDoesNotFitIsSaid) {
   for (const char* text :
        {"", "seed=1", "seed=1 bits=61 lanes=4 draw=0", "seed=x bits=61 lanes=3 draw=0",
         "seed=1 bits=61 lanes=3 draw=2", "seed=1 bits=62 lanes=3 draw=0",
-        "seed=1 bits=61 lanes=0 draw=0", "seed=1 bits=61 lanes=3 more=0"}) {
+        "seed=1 bits=61 lanes=0 draw=0", "seed=1 bits=3 lanes=3 draw=0",
+        "seed=1 bits=61 lanes=1 draw=0", "seed=1 bits=61 lanes=3 more=0"}) {
     dump.attributes["field"] = text;
     EXPECT_EQ(label_of(dump), "dump_attribute") << text;
   }
