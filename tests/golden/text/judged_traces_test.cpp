@@ -305,7 +305,9 @@ void differ_by_their_line(const char* regime) {
           << what << " but first " << first;
     }
   }
-  if (!kSanitized) EXPECT_GE(judged, 400);
+  if (!kSanitized) {
+    EXPECT_GE(judged, 400);
+  }
 }
 
 TEST(MutantsOfTexts, DifferByTheirLine) { differ_by_their_line("exact"); }

@@ -102,7 +102,9 @@ TEST(IntervalMath, FunctionsHoldWhatF32Makes) {
         reach.see(math.function(row.op, x), row.in_f32(inside));
       }
       EXPECT_TRUE(reach.inside) << row.name << " with radius " << radius << ": " << reach.most;
-      if (radius == 0) EXPECT_GE(reach.most, row.least_reach) << row.name;
+      if (radius == 0) {
+        EXPECT_GE(reach.most, row.least_reach) << row.name;
+      }
     }
 }
 
