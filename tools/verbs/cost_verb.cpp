@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,11 +12,13 @@
 #include "engine/cost/chip/quantity.h"
 #include "engine/cost/formulas/embeddings.h"
 #include "engine/cost/formulas/parameters.h"
+#include "engine/cost/graph/graph.h"
 #include "tools/command/chip_flags.h"
 #include "tools/command/command_line.h"
 #include "tools/command/verbs.h"
 #include "tools/text/fact_sheet.h"
 #include "tools/text/short_number.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof::tools {
 namespace {
@@ -69,9 +72,50 @@ void add_kept(FactSheet& sheet, WeightType weights) {
   add("embeddings", "embedding and unembedding are", cost::embeddings_beside(weights));
 }
 
+/// Prints a text's weights; a preset's have groups.
+void print_weights(const ModelConfig& model, bool json) {
+  const TextModel& text = *text_model(model);
+  std::vector<cost::WeightElements> weights = cost::weight_elements(text);
+  std::erase_if(weights, [](const auto& one) { return !cost::is_parameter(one); });
+  std::int64_t total = 0;
+  double active = 0.0;
+  for (const cost::WeightElements& one : weights) {
+    total += one.elements;
+    active += one.active;
+  }
+  if (!json) {
+    FactSheet sheet(fmt::format("{}: parameters", print_model(model)));
+    for (const cost::WeightElements& one : weights)
+      add_count(sheet, "", fmt::format("{} {} x{}", one.name, one.letters, one.layers),
+                one.elements);
+    add_count(sheet, "", "all", total);
+    add_count(sheet, "", "  of those active for a token", std::llround(active));
+    add_count(sheet, "", "cached for a position of a row", cost::cache_elements(text));
+    sheet.print(false);
+    return;
+  }
+  nlohmann::json rows = nlohmann::json::array();
+  for (const cost::WeightElements& one : weights)
+    rows.push_back({{"weight", one.name},
+                    {"letters", one.letters},
+                    {"layers", one.layers},
+                    {"elements", one.elements},
+                    {"active", one.active}});
+  fmt::print("{}\n", json_text({{"model", print_model(model)},
+                                {"weights", rows},
+                                {"total", total},
+                                {"active", active},
+                                {"cache_elements", cost::cache_elements(text)}}));
+}
+
 int parameters(const CostFlags& o, const CLI::App&) {
-  const cost::Parameters p = cost::parameters_of(parse_model(o.model));
-  FactSheet sheet(fmt::format("{}: parameters", print_model(parse_model(o.model))));
+  const ModelConfig model = read_model(o.model);
+  if (model.rows != nullptr) {
+    print_weights(model, o.json);
+    return 0;
+  }
+  const cost::Parameters p = cost::parameters_of(model);
+  FactSheet sheet(fmt::format("{}: parameters", print_model(model)));
   add_count(sheet, "embedding", "embedding", p.embedding);
   add_count(sheet, "unembedding", "unembedding, where untied", p.unembedding);
   add_count(sheet, "query", "queries", p.query);
@@ -89,7 +133,7 @@ int parameters(const CostFlags& o, const CLI::App&) {
 
 int pipeline(const CostFlags& o, const CLI::App& verb) {
   cost::PipelineSetting s = o.pipeline;
-  s.model = parse_model(o.model);
+  s.model = read_model(o.model);
   s.weights = type_of_flag(verb, "--weights", o.weights);
   s.act = parse_act_type(o.act);
   s.batch = o.batch;
@@ -123,7 +167,13 @@ int pipeline(const CostFlags& o, const CLI::App& verb) {
 int experts(const CostFlags& o, const CLI::App& verb) {
   cost::Experts x = o.experts;
   x.tokens = o.tokens;
-  const ModelConfig model = parse_model(o.model);
+  const ModelConfig model = read_model(o.model);
+  if (model.rows != nullptr)
+    throw Error(
+        "case_model",
+        fmt::format("model={}: cost experts is of a model of keys, with experts in place of "
+                    "its FFN; a text's own: shardproof cost parameters, intensity",
+                    print_model(model)));
   const cost::Chip chip = o.chip.chip();
   const cost::ElementBytes bytes = cost::element_bytes(
       type_of_flag(verb, "--weights", o.weights),
@@ -145,7 +195,7 @@ int experts(const CostFlags& o, const CLI::App& verb) {
 }
 
 int offload(const CostFlags& o, const CLI::App& verb) {
-  const cost::OffloadSetting s{parse_model(o.model),
+  const cost::OffloadSetting s{read_model(o.model),
                                type_of_flag(verb, "--weights", o.weights),
                                parse_act_type(o.act),
                                o.batch,
@@ -190,8 +240,12 @@ int speculation(const CostFlags& o, const CLI::App&) {
 
 void add_model(CLI::App& verb, CostFlags& o, const char* preset) {
   o.model = preset;
-  verb.add_option("--model", o.model,
-                  fmt::format("PRESET[,KEY=VALUE...] [{}];\nsee shardproof list models", preset))
+  verb.add_option(
+          "--model", o.model,
+          fmt::format(
+              "PRESET[,KEY=VALUE...] or FILE.model[,KEY=VALUE...]\n[{}]; see shardproof list "
+              "models",
+              preset))
       ->type_name("MODEL");
 }
 

@@ -14,6 +14,7 @@
 #include "tools/text/json_text.h"
 #include "tools/text/short_number.h"
 #include "tools/text/wrapped.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof::tools {
 namespace {
@@ -132,7 +133,7 @@ void print_pass(const NamedPass& named, const Setting& setting) {
 int show(const IntensityFlags& o, const CLI::App& verb) {
   const WeightType type = type_of_flag(verb, "--dtype", o.dtype);
   const WeightType weights = o.weights.empty() ? type : type_of_flag(verb, "--weights", o.weights);
-  const Setting setting{parse_model(o.model), o.chip.chip(), type, weights};
+  const Setting setting{read_model(o.model), o.chip.chip(), type, weights};
   const double ridge = cost::ridge_point(setting.chip, type);
   std::vector<NamedPass> passes;
   if (o.tokens) {
@@ -172,7 +173,7 @@ void add_intensity(CLI::App& app, Action& chosen) {
   CLI::App* verb = app.add_subcommand("intensity", "FLOPs and memory operations of products");
   const auto o = std::make_shared<IntensityFlags>();
   verb->add_option("--model", o->model,
-                   "PRESET[,KEY=VALUE...] [palm-540b];\nsee shardproof list models")
+                   "PRESET[,KEY=VALUE...] or FILE.model[,KEY=VALUE...]\n[palm-540b]; see shardproof list models")
       ->type_name("MODEL");
   o->chip.add_to(*verb);
   verb->add_option("--dtype", o->dtype,

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/cost/formulas/embeddings.h"
-#include "weights/model/registry.h"
+#include "engine/cost/graph/graph.h"
 
 namespace shardproof::cost {
 namespace {
@@ -26,13 +26,17 @@ void require_extents(const IntensityPass& pass) {
                             pass.tokens, pass.context, pass.context));
 }
 
-/// Returns k and m of a matrix: the extents that it contracts, and the others.
-std::pair<double, double> sides_of(const WeightRow& row, const ModelConfig& model) {
-  std::pair<double, double> sides{1.0, 1.0};
-  int dim = 0;
-  for (std::int64_t extent : shape_of(row.dims, model))
-    (dim++ < row.contracted ? sides.first : sides.second) *= static_cast<double>(extent);
-  return sides;
+/// Names that products of keys have, by those of the text that the keys are written as.
+constexpr std::pair<std::string_view, std::string_view> kNamesOfKeys[] = {
+    {"raw_score", "q k^T"},
+    {"raw_attn", "p v"},
+    {"table", "unembedding"},
+    {"unembed", "unembedding"}};
+
+std::string name_in_keys(const std::string& name) {
+  for (const auto& [in_text, in_keys] : kNamesOfKeys)
+    if (name == in_text) return std::string(in_keys);
+  return name;
 }
 
 }  // namespace
@@ -53,24 +57,12 @@ Pass pass_of(const IntensityPass& pass) {
 }
 
 std::vector<Product> products_of(const ModelConfig& model, const IntensityPass& pass) {
-  const double pairs = pass_of(pass).seen();
-  const auto layers = static_cast<double>(model.layers), batch = static_cast<double>(pass.batch);
-  const auto tokens = static_cast<double>(pass.tokens), context = static_cast<double>(pass.context);
-  const auto Q = static_cast<double>(model.Q), K = static_cast<double>(model.K);
-  const double group = static_cast<double>(model.H) / K, seen = pairs / (tokens * context);
   std::vector<Product> all;
-  for (const WeightRow& row : all_weights()) {
-    if (!row.per_layer || row.kind != WeightKind::matrix || !has_weight(model, row.name)) continue;
-    const auto [k, m] = sides_of(row, model);
-    all.push_back({std::string(row.name), Factor::weight, batch * tokens, k, m, layers});
-    if (row.name == "wv") {
-      const double times = layers * batch * K;
-      all.push_back({"q k^T", Factor::cache, group * tokens, Q, context, times, true, seen});
-      all.push_back({"p v", Factor::cache, group * tokens, context, Q, times, true, seen});
-    }
-  }
-  all.push_back({"unembedding", Factor::weight, batch, static_cast<double>(model.E),
-                 static_cast<double>(model.V), 1.0, false});
+  for (const GraphProduct& one : graph_products(*graph_of(model), pass_of(pass)))
+    all.push_back({model.rows == nullptr ? name_in_keys(one.name) : one.name,
+                   one.weight ? Factor::weight : Factor::cache, one.n, one.k, one.m,
+                   one.times * static_cast<double>(one.layers), one.section == TextSection::layer,
+                   one.pairs / one.of, one.of_key_heads, one.read});
   return all;
 }
 

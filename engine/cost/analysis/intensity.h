@@ -21,18 +21,20 @@ struct Product {
   std::string name;  ///< "wq", "q k^T"
   Factor factor = Factor::weight;
   double n = 1.0, k = 1.0, m = 1.0;
-  double times = 1.0;    ///< count in a pass: matrices times layers, or rows times heads
-  bool of_layer = true;  ///< false for the unembedding
-  double seen = 1.0;     ///< share of its FLOPs that the causal mask leaves
+  double times = 1.0;         ///< count in a pass: matrices times layers, or rows times heads
+  bool of_layer = true;       ///< false for the unembedding
+  double seen = 1.0;          ///< share of its FLOPs that the causal mask, or a window, leaves
+  bool of_key_heads = false;  ///< the second factor is a weight with the letter K
+  double read = 1.0;          ///< share of the second factor that is read: of experts, of slots
 
   /// 2·n·k·m for each product: a multiplication and an addition are two.
   double flops() const { return 2.0 * n * k * m * times; }
   /// The FLOPs that no run can skip.
   double needed_flops() const { return seen * flops(); }
   /// Memory operations: elements of both factors read and of the result written once, nk + km + nm.
-  double elements() const { return (n * k + k * m + n * m) * times; }
+  double elements() const { return (n * k + k * m * read + n * m) * times; }
   /// Elements of the second factor alone, weights or cached keys and values: km.
-  double factor_elements() const { return k * m * times; }
+  double factor_elements() const { return k * m * read * times; }
   /// FLOPs per element: 2nkm/(nk + km + nm).
   double intensity() const { return flops() / elements(); }
 };
@@ -58,11 +60,12 @@ struct IntensityPass {
 /// extent is below 1, or tokens is above context.
 Pass pass_of(const IntensityPass& pass);
 
-/// Returns the products of one pass of the model: projections, attention, FFN, unembedding (for one
-/// position of each sequence). Norms, softmax and activation functions are not products. Attention
-/// is the whole rectangle of tokens × context, with the share of it that the causal mask leaves:
-/// scores n×d times d×l, values n×l times l×d, where the H/K query heads of a key head are rows of
-/// one product. Throws what pass_of throws.
+/// Returns the products of one pass of the model (engine/cost/graph/graph.h): projections,
+/// attention, FFN, unembedding (for one position of each sequence). Norms, softmax and activation
+/// functions are not products. Attention is the whole rectangle of tokens × context, with the share
+/// of it that the causal mask leaves: scores n×d times d×l, values n×l times l×d, where the H/K
+/// query heads of a key head are rows of one product. Those of keys have the names of paper and
+/// registry, "q k^T", "unembedding". Throws what pass_of and graph_products throw.
 std::vector<Product> products_of(const ModelConfig& model, const IntensityPass& pass);
 
 /// The totals of several products.

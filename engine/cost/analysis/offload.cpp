@@ -7,8 +7,7 @@
 
 #include "engine/cost/analysis/intensity.h"
 #include "engine/cost/chip/quantity.h"
-#include "engine/cost/paper/calibration.h"
-#include "engine/cost/work/bounds.h"
+#include "engine/cost/graph/graph_work.h"
 
 namespace shardproof::cost {
 namespace {
@@ -40,29 +39,21 @@ std::string legal_caches(const OffloadSetting& s, const OffloadCost& cost, const
   return "no context and no batch fits; it takes a smaller model, or a larger chip or host";
 }
 
-/// Any strategy will do: on one chip all are the same.
-Work work_of_one_chip(const OffloadSetting& s) {
-  Numerics numerics = released_numerics(s.weights);
-  numerics.act = s.act;
-  const Pass pass = pass_of(IntensityPass{s.batch, s.tokens, s.context});
-  const WorkFormulas formulas(s.model, numerics, Torus::parse("1x1x1"),
-                              Strategy::parse("ws1d:heads"), {pass.phase, 1, 1, 0});
-  return formulas.at(pass);
-}
-
 }  // namespace
 
 double OffloadCost::seconds() const { return std::max(host_seconds, seconds_without()); }
 double OffloadCost::seconds_without() const { return std::max(memory_seconds, compute_seconds); }
 
 OffloadCost offload_cost(const OffloadSetting& s, const Chip& chip) {
-  const Work work = work_of_one_chip(s);
-  const Seconds total = bounds_of(work, chip, s.act).total();
+  const GraphWork work =
+      graph_work(s.model, s.weights, s.act, pass_of(IntensityPass{s.batch, s.tokens, s.context}));
   OffloadCost cost;
-  cost.weight_bytes = work.total(&PartWork::weight_bytes);
-  cost.cache_bytes = work.total(&PartWork::cache_bytes);
-  cost.memory_seconds = total.memory;
-  cost.compute_seconds = total.needed;
+  cost.weight_bytes = work.weight_bytes;
+  cost.cache_bytes = work.cache_bytes;
+  cost.memory_seconds = work.memory_seconds(chip.hbm_bandwidth);
+  cost.compute_seconds =
+      work.seconds(&GraphWork::Part::needed_flops,
+                   chip.peak(s.act == ActType::bf16 ? WeightType::bf16 : WeightType::f32));
   if (cost.cache_bytes >= chip.hbm)
     throw Error("offload_c1",
                 fmt::format("the caches of {} x {} positions take {}, and {} has {}; {}", s.batch,
@@ -77,7 +68,7 @@ OffloadCost offload_cost(const OffloadSetting& s, const Chip& chip) {
                     "host has {} for them; nearest legal: a host of {}, or a smaller model",
                     bytes_text(cost.host_bytes), bytes_text(cost.weight_bytes), chip.name,
                     bytes_text(chip.host), print_quantity(cost.host_bytes, Measure::bytes)));
-  const double unread = cost.weight_bytes - work.total(&PartWork::weight_reads);
+  const double unread = cost.weight_bytes - work.total(&GraphWork::Part::weight_reads);
   cost.streamed_bytes = std::max(0.0, cost.host_bytes - unread);
   if (cost.streamed_bytes > 0.0) cost.host_seconds = cost.streamed_bytes / chip.host_bandwidth;
   return cost;

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "engine/cost/analysis/intensity.h"
+#include "engine/cost/graph/graph.h"
+#include "engine/cost/graph/graph_work.h"
 
 namespace shardproof::cost {
 namespace {
@@ -102,7 +104,7 @@ PipelineCost pipeline_cost(const PipelineSetting& s, const Chip& chip) {
   const double of_heads = real(std::gcd(s.tensor, s.model.K));
   for (const Product& one : products_of(s.model, {rows, s.tokens, s.context})) {
     const double share = one.of_layer ? layers : 1.0;
-    const double weights_on = one.name == "wk" || one.name == "wv" ? of_heads : tensor;
+    const double weights_on = one.of_key_heads ? of_heads : tensor;
     cost.slot.compute += share * one.flops() / weights_on / peak;
     cost.slot.needed += share * one.needed_flops() / weights_on / peak;
     if (one.factor == Factor::weight)
@@ -113,12 +115,13 @@ PipelineCost pipeline_cost(const PipelineSetting& s, const Chip& chip) {
   cost.slot.memory = (cost.weight_bytes + cost.cache_bytes) / chip.hbm_bandwidth;
   cost.cache_bytes *= real(s.pipeline.microbatches);
   // A single stage holds both tables if they are untied, but reads only rows of the embedding.
-  if (s.pipeline.stages == 1 && !s.model.tied)
-    cost.weight_bytes += real(s.model.V) * real(s.model.E) * bytes.embeddings / tensor;
+  if (s.pipeline.stages == 1)
+    cost.weight_bytes +=
+        graph_work(s.model, s.weights, s.act, {Phase::decode, 1, 1, 0}).table_bytes / tensor;
   const double activations = real(rows) * real(s.tokens) * real(s.model.E) * bytes.activations;
   if (s.tensor > 1) {
     // After each block an all-reduce over the chips: twice D·(K−1)/K, twice K − 1 hops.
-    const double sums = real(cost.layers_of_stage) * (s.model.block == Block::serial ? 2.0 : 1.0);
+    const double sums = real(cost.layers_of_stage) * reductions_of_layer(*graph_of(s.model));
     cost.slot.communication = sums * 2.0 * activations * (tensor - 1.0) / tensor / chip.sends(1);
     cost.slot.hops = sums * 2.0 * (tensor - 1.0) * chip.hop_latency;
   }

@@ -24,6 +24,39 @@ TEST_F(Cli, CostOfOffload) {
             2.0 * 32000 * 8192 + 2 * 4.0 * 4096 * 64);
 }
 
+/// A preset and the text that is printed of it are one model, of one cost.
+TEST_F(Cli, CostOfATextIsThatOfItsKeys) {
+  for (const char* keys : {"llama", "gptj", "falcon", "palm-tiny,block=serial,bias=qkv"}) {
+    const std::string file = write("m.model", run(fmt::format("list models --text {}", keys)).out);
+    for (const char* verb :
+         {"cost offload --chip a100-80g --batch 3 --context 9",
+          "cost pipeline --chip a100-80g --stages 2 --tensor 2 --batch 4 --microbatches 2",
+          "cost pipeline --chip a100-80g --stages 1 --tensor 3 --context 5"}) {
+      const Outcome text = run(fmt::format("{} --json --model {}", verb, file));
+      ASSERT_EQ(text.code, 0) << text.err;
+      EXPECT_EQ(text.out, run(fmt::format("{} --json --model {}", verb, keys)).out) << keys;
+    }
+    const auto of_text = nlohmann::json::parse(run("cost parameters --json --model " + file).out);
+    const auto of_keys =
+        nlohmann::json::parse(run(fmt::format("cost parameters --json --model {}", keys)).out);
+    EXPECT_EQ(of_text["total"], of_keys["total"]) << keys;
+    EXPECT_EQ(of_text["active"], of_keys["total"]) << keys;
+  }
+}
+
+TEST_F(Cli, CostOfATextPrintsItsWeights) {
+  const std::string file = write("m.model", run("list models --text llama,layers=3").out);
+  const Outcome o = run("cost parameters --model " + file + ",E=48");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(o.out.starts_with(file + ",E=48: parameters\n")) << o.out;
+  EXPECT_NE(o.out.find("wq EHQ x3"), std::string::npos) << o.out;
+  EXPECT_EQ(o.out.find("rope_cos"), std::string::npos) << o.out;
+  const Outcome refused = run("cost experts --experts 4 --top 2 --model " + file);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(refused.err.starts_with("shardproof: case_model: model=" + file + ": cost experts"))
+      << refused.err;
+}
+
 /// One chip, one model, one type, one pass: one answer.
 TEST_F(Cli, CostOfOffloadIsThatOfAPlan) {
   for (const char* model : {"llama-7b", "palm-8b", "phi-2,tied=true"})

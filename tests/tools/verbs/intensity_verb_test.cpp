@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/tools/cli_fixture.h"
@@ -74,6 +75,24 @@ TEST_F(Cli, IntensityKeepsItsColumnsApart) {
     }
     EXPECT_GT(rows, 20) << out;
   }
+}
+
+/// The products of a preset are those of the text that is printed of it, by the text's names.
+TEST_F(Cli, IntensityOfATextIsThatOfItsKeys) {
+  const std::string file = write("m.model", run("list models --text llama,K=3,H=6").out);
+  const Outcome text = run("intensity --json --batch 2 --context 11 --model " + file);
+  ASSERT_EQ(text.code, 0) << text.err;
+  auto json = nlohmann::json::parse(text.out);
+  for (auto& pass : json["passes"])
+    for (auto& row : pass["operators"])
+      for (const auto& [from, to] : {std::pair{"raw_score", "q k^T"}, std::pair{"raw_attn", "p v"},
+                                     std::pair{"unembed", "unembedding"}})
+        if (row["operator"] == from) row["operator"] = to;
+  const Outcome keys = run("intensity --json --batch 2 --context 11 --model llama,K=3,H=6");
+  EXPECT_EQ(json["passes"], nlohmann::json::parse(keys.out)["passes"]);
+  const Outcome refused = run("intensity --model " + file + ",Z=3");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(refused.err.starts_with("shardproof: model_c1: ")) << refused.err;
 }
 
 }  // namespace
