@@ -173,7 +173,8 @@ void add_intensity(CLI::App& app, Action& chosen) {
   CLI::App* verb = app.add_subcommand("intensity", "FLOPs and memory operations of products");
   const auto o = std::make_shared<IntensityFlags>();
   verb->add_option("--model", o->model,
-                   "PRESET[,KEY=VALUE...] or FILE.model[,KEY=VALUE...]\n[palm-540b]; see shardproof list models")
+                   "PRESET[,KEY=VALUE...] or FILE.model[,KEY=VALUE...]\n[palm-540b]; see "
+                   "shardproof list models")
       ->type_name("MODEL");
   o->chip.add_to(*verb);
   verb->add_option("--dtype", o->dtype,
