@@ -62,10 +62,7 @@ class Walk {
     std::set<Absence> all = absent_operands(line.expression);
     if (line.expression.kind == Expression::Kind::call) moved(line.expression, all);
     // What is summed over is there again.
-    std::erase_if(all, [&](const Absence& one) {
-      return std::any_of(one.second.begin(), one.second.end(),
-                         [&](char letter) { return !contains(line.letters, letter); });
-    });
+    std::erase_if(all, [&](const Absence& one) { return !all_among(one.second, line.letters); });
     if (!line.where.empty()) all.insert({line.where, letters_.at(line.where)});
     return all;
   }
@@ -79,6 +76,8 @@ class Walk {
 
   /// Returns the indicators of where a value is read, if that is by pointwise lines alone.
   std::set<std::string> read_where(const std::string& name) const {
+    // Other sections may read it, too.
+    if (section_ == TextSection::embedding || name == result_of(section_)) return {};
     std::optional<std::set<std::string>> common;
     for (const TextLine* const line : lines_) {
       const std::vector<std::string> names = names_in(line->expression);
@@ -86,7 +85,8 @@ class Walk {
       if (line->expression.kind == Expression::Kind::call && !is_pointwise(line->expression.op))
         return {};
       std::set<std::string> here;
-      for (const auto& [indicator, letters] : absent_.at(line->name)) here.insert(indicator);
+      for (const auto& [indicator, letters] : absent_.at(line->name))
+        if (all_among(letters, letters_.at(name))) here.insert(indicator);
       if (common)
         std::erase_if(*common, [&](const std::string& one) { return !here.contains(one); });
       else
@@ -115,6 +115,11 @@ class Walk {
     return letters_.contains(name) ? nullptr : model_.weight(name);
   }
 
+  /// Returns whether an operand is a weight, or what caches hold.
+  bool is_factor(const std::string& name, const std::string& letters) const {
+    return weight(name) != nullptr || (contains(letters, 'M') && !contains(letters, 'L'));
+  }
+
   void contraction(const TextLine& line, std::vector<GraphProduct>& products) const {
     const Expression& e = line.expression;
     std::set<std::string> where = read_where(line.name);
@@ -124,12 +129,11 @@ class Walk {
     for (std::size_t t = 0; t < e.terms.size(); ++t) {
       const std::string *first = &e.args[2 * t].text, *second = &e.args[2 * t + 1].text;
       std::string a = e.terms[t].a, b = e.terms[t].b;
-      if (weight(*second) == nullptr && (weight(*first) != nullptr || contains(a, 'M')) &&
-          !contains(b, 'M')) {
+      if (!is_factor(*second, b)) {
         std::swap(first, second);
         std::swap(a, b);
       }
-      if (weight(*second) == nullptr && *first == *second) continue;
+      if (!is_factor(*second, b)) continue;
       GraphProduct product;
       product.weight = weight(*second) != nullptr;
       product.name = product.weight ? *second : name_in_text(model_, section_, line);
@@ -165,7 +169,7 @@ class Walk {
     }
     product.pairs = share.pairs;
     product.of = share.of;
-    if (!product.weight && contains(b, 'M')) product.read = share.slots;
+    if (!product.weight) product.read = share.slots;
   }
 
   const TextModel& model_;

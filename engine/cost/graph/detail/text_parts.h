@@ -13,6 +13,11 @@ inline bool contains(const std::string& letters, char letter) {
   return letters.find(letter) != std::string::npos;
 }
 
+/// Returns whether each of the letters is one of `of`.
+inline bool all_among(const std::string& letters, const std::string& of) {
+  return letters.find_first_not_of(of) == std::string::npos;
+}
+
 inline bool is_call(const Expression& e, ModelOp op) {
   return e.kind == Expression::Kind::call && e.op == op;
 }

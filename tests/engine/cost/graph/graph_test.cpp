@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/cost/formulas/parameters.h"
@@ -132,6 +134,71 @@ TEST(Graph, WorkOfATextByHand) {
   EXPECT_EQ(work.total(&GraphWork::Part::cache_reads), 3.0 * (3 + 9 + 9) * 2);
   EXPECT_EQ(work.total(&GraphWork::Part::needed_flops),
             2 * (60 + matrices + experts / 4) + 4 * 2 * 3 * (3 + 9 + 9));
+}
+
+/// The text with one line in place of another.
+std::string with_line(const std::string& old_line, const std::string& new_line) {
+  std::string text(kText);
+  const auto at = text.find("\n" + old_line + "\n");
+  EXPECT_NE(at, std::string::npos) << old_line;
+  return text.replace(at + 1, old_line.size(), new_line);
+}
+
+std::vector<std::string> shown_of(const std::string& text) {
+  return shown(graph_products(*text_model(text_model_of(text)), {Phase::prefill, 2, 3, 2}));
+}
+
+TEST(Graph, ProductsAreThoseOfOperandsInEitherOrder) {
+  for (const auto& [one, other] : std::vector<std::pair<std::string, std::string>>{
+           {"q : BLHQ = einsum(BLE,EHQ->BLHQ; norm, wq)",
+            "q : BLHQ = einsum(EHQ,BLE->BLHQ; wq, norm)"},
+           {"mean : BLHQ = einsum(BLHM,BMQ->BLHQ; div(exp, sum(exp, M)), k_cache)",
+            "mean : BLHQ = einsum(BMQ,BLHM->BLHQ; k_cache, div(exp, sum(exp, M)))"},
+           {"e_out : BLXE = einsum(BLXD,XDE->BLXE; relu(expert), we_out) unless local",
+            "e_out : BLXE = einsum(XDE,BLXD->BLXE; we_out, relu(expert)) unless local"}})
+    EXPECT_EQ(shown_of(with_line(one, other)), shown_of(std::string(kText))) << other;
+}
+
+TEST(Graph, ProductsOfValuesAloneAreNotCounted) {
+  for (const char* line : {"norm : BLE = mul(in, div(g, add(einsum(BLE,BLE->BL; in, in), 1)))",
+                           "norm : BLE = mul(in, div(g, add(einsum(BLE,BLE->BL; in, embed), 1)))"})
+    EXPECT_EQ(shown_of(with_line("norm : BLE = mul(in, g)", line)), shown_of(std::string(kText)));
+}
+
+/// Only where every reader leaves the same out, a product is not needed.
+TEST(Graph, AProductThatIsReadElsewhereIsNeededWhole) {
+  const std::string line =
+      "expert : BLXD where chosen = store(einsum(BLE,XED->BLXD; attn, we)) unless local";
+  const std::vector<std::string> chosen = shown_of(std::string(kText));
+  const std::string whole = "we layer weight: 6x6x40 x1 x2, 1/1 seen, 1 read";
+  const std::string raw = "raw : BLXD = einsum(BLE,XED->BLXD; attn, we) unless local\n";
+  EXPECT_EQ(shown_of(with_line(line, raw + "expert : BLXD where chosen = raw unless local")),
+            chosen);
+  for (const char* more :
+       {"more : BLXD = raw unless local", "more : BLX = sum(raw, D) unless local"}) {
+    std::vector<std::string> products =
+        shown_of(with_line(line, raw + more + "\nexpert : BLXD where chosen = raw unless local"));
+    EXPECT_EQ(products.at(8), whole) << more;
+  }
+  // An indicator with a letter more says nothing of where the value is read.
+  const std::vector<std::string> products =
+      shown_of(with_line(line,
+                         "gated : BLH = einsum(BLE,EHQ->BLH; attn, wq) unless local\n"
+                         "spread : BLXH where chosen = mul(chosen, gated) unless local\n" +
+                             line));
+  const std::string gated = "wq layer weight: 6x18x2 x1 x2, 1/1 seen, 1 read";
+  EXPECT_EQ(std::count(products.begin(), products.end(), gated), 1);
+}
+
+TEST(Graph, ALetterThatIsMergedIsStillChosenAmong) {
+  const std::string line =
+      "e_out : BLXE = einsum(BLXD,XDE->BLXE; relu(expert), we_out) unless local";
+  // Summed over experts and channels at once: of each expert some tokens.
+  std::string text =
+      with_line(line, "e_sum : BLE = einsum(BLXD,XDE->BLE; expert, we_out) unless local");
+  const std::string out = "out : BLE = add(in, sum(e_out, X)) unless local";
+  text.replace(text.find(out), out.size(), "out : BLE = add(in, e_sum) unless local");
+  EXPECT_EQ(shown_of(text).at(9), "we_out layer weight: 1.5x40x6 x1 x2, 1/1 seen, 0.822 read");
 }
 
 /// A value that a user adds to a text has its cost: no line of C++ names it.
