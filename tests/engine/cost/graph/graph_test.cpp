@@ -1,5 +1,6 @@
 #include "engine/cost/graph/graph.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -12,6 +13,7 @@
 
 #include "engine/cost/formulas/parameters.h"
 #include "engine/cost/graph/graph_work.h"
+#include "engine/cost/paper/calibration.h"
 #include "engine/cost/work/work.h"
 #include "tests/engine/cost/cases.h"
 #include "tests/engine/cost/rounding.h"
