@@ -13,6 +13,7 @@
 #include "golden/corpus/not_equal.h"
 #include "golden/verify/verify.h"
 #include "weights/model/registry.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof::corpus {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 using dump::Attributes;
 
 /// The layers that the case's strategies lower to, stored as programs: the golden stays valid even
-/// if strategies are lowered differently one day.
+/// if strategies are lowered differently one day. A golden of a text has none: it keeps the text.
 struct Layers {
   Program prefill, decode;
 };
@@ -38,25 +39,29 @@ Case with_layers(Case c, const Layers& layers) {
 }
 
 /// Returns the first complete layout of each checkpoint and weight, by id without its pass.
-std::map<std::string, Layout> layouts_of(const PhasePrograms& programs, std::int64_t layers) {
+std::map<std::string, Layout> layouts_of(const PhasePrograms& programs, const ModelConfig& model) {
   std::map<std::string, Layout> layouts;
-  const auto see = [&](const Program& program, const ValueDecl& value) {
+  const ModelRows* const rows = model.rows.get();
+  const auto see = [&](const ValueDecl& value, std::int64_t layer) {
     const Role& role = value.role;
     if (role.last || value.layout.is_partial()) return;
-    for (std::int64_t layer = 0; layer < (program.of_layer() ? layers : 1); ++layer)
-      if (role.kind == Role::Kind::checkpoint)
-        layouts.emplace(checkpoint_id("", layer, role.name), value.layout);
-      else if (role.kind == Role::Kind::weight)
-        layouts.emplace(weight_id(layer, role.name), value.layout);
+    if (role.kind == Role::Kind::checkpoint)
+      layouts.emplace(checkpoint_id("", layer, role.name, rows), value.layout);
+    else if (role.kind == Role::Kind::weight)
+      layouts.emplace(weight_id(layer, role.name, rows), value.layout);
   };
-  for (const Program* program :
-       {&programs.embed, &programs.layer, &programs.head, &programs.sample}) {
-    for (const ValueDecl& input : program->inputs)
-      if (input.role.kind == Role::Kind::weight) see(*program, input);
-    for (const Op& op : program->ops)
+  const auto see_all = [&](const Program& program, std::int64_t layer) {
+    for (const ValueDecl& input : program.inputs)
+      if (input.role.kind == Role::Kind::weight) see(input, layer);
+    for (const Op& op : program.ops)
       for (const ValueDecl& result : op.results)
-        if (result.role.kind != Role::Kind::weight) see(*program, result);
-  }
+        if (result.role.kind != Role::Kind::weight) see(result, layer);
+  };
+  see_all(programs.embed, 0);
+  for (std::int64_t layer = 0; layer < model.layers; ++layer)
+    see_all(programs.layer_program(layer), layer);
+  see_all(programs.head, 0);
+  see_all(programs.sample, 0);
   return layouts;
 }
 
@@ -96,7 +101,8 @@ void require_equal(const TypedPlan& typed, OracleMemo& memo, const Weights* give
 
 dump::Dump made(const Case& named, const Layers& layers, const Weights* given, By by) {
   OracleMemo memo;
-  const TypedPlan typed = make_typed_plan(with_layers(named, layers));
+  const TextModel* const text = text_model(named.model);
+  const TypedPlan typed = make_typed_plan(text != nullptr ? named : with_layers(named, layers));
   require_memory(typed);  // a few bytes of a golden can ask for any model
   if (by == By::model_and_run) require_equal(typed, memo, given);
   const RunPlan& plan = typed.plan;
@@ -107,10 +113,14 @@ dump::Dump made(const Case& named, const Layers& layers, const Weights* given, B
   dump::Dump golden = empty_golden(Kind::model);
   golden.attributes["case"] = print_case(named);
   golden.attributes["weights"] = given == nullptr ? "seed" : "file";
-  golden.attributes["prefill_layer"] = print_program(layers.prefill);
-  if (plan.passes.decodes()) golden.attributes["decode_layer"] = print_program(layers.decode);
-  const auto prefill = layouts_of(plan.prefill, c.model.layers);
-  const auto decode = layouts_of(plan.decode, c.model.layers);
+  if (text != nullptr) {
+    golden.attributes["text_of_model"] = print_model_text(text->text());
+  } else {
+    golden.attributes["prefill_layer"] = print_program(layers.prefill);
+    if (plan.passes.decodes()) golden.attributes["decode_layer"] = print_program(layers.decode);
+  }
+  const auto prefill = layouts_of(plan.prefill, c.model);
+  const auto decode = layouts_of(plan.decode, c.model);
   put_weights(golden, known->stored, prefill);
   std::size_t checkpoints = 0;
   for (std::int64_t i = 0; i < plan.passes.size(); ++i) {
@@ -120,8 +130,8 @@ dump::Dump made(const Case& named, const Layers& layers, const Weights* given, B
     put(golden, pass.name + ".ids", ids.shape, std::span<const std::int32_t>(ids.data),
         {{"layout", "BL"}});
     const auto put_checkpoint = [&](std::int64_t layer, const CheckpointSpec& spec) {
-      const std::string id = checkpoint_id(pass.name, layer, spec.name);
-      const std::string key = checkpoint_id("", layer, spec.name);
+      const std::string id = checkpoint_id(pass.name, layer, spec.name, c.model.rows.get());
+      const std::string key = checkpoint_id("", layer, spec.name, c.model.rows.get());
       // Some passes lack some values.
       if (const auto token = answer.tokens.find(id); token != answer.tokens.end()) {
         put(golden, id, token->second.shape, std::span<const std::int32_t>(token->second.data),
@@ -166,8 +176,11 @@ const std::string& attribute(const dump::Dump& golden, std::string_view name) {
 }  // namespace
 
 dump::Dump model_golden(const Case& named, const Weights* given) {
-  require_keys(named, "a golden");
   require_exact(named);
+  if (text_model(named.model) != nullptr) {
+    require_keys_of_text(named);
+    return made(named, {}, given, By::model_and_run);
+  }
   if (has_program(named))
     throw Error("golden_case", "a golden is of strategies that ship, not of a layer program");
   if (named.prefix.given())
@@ -178,7 +191,12 @@ dump::Dump model_golden(const Case& named, const Weights* given) {
   return made(named, layers_of(named), given, By::model_and_run);
 }
 
-Case case_of(const dump::Dump& golden) { return parse_case(attribute(golden, "case")); }
+Case case_of(const dump::Dump& golden) {
+  const auto text = golden.attributes.find("text_of_model");
+  if (text == golden.attributes.end()) return parse_case(attribute(golden, "case"));
+  const ModelText model = parse_model_text(text->second, "text_of_model");
+  return parse_case(attribute(golden, "case"), {}, &model);
+}
 
 Weights golden_weights(const dump::Dump& golden) {
   const Case c = case_of(golden);
@@ -207,10 +225,15 @@ dump::Dump expected_model(const dump::Dump& golden, By by) {
   const Case named = case_of(golden);
   require_exact(named);
   Layers layers;
-  layers.prefill =
-      parse_program(kLayerProgram, attribute(golden, "prefill_layer"), "prefill_layer");
-  if (named.gen > 1)
-    layers.decode = parse_program(kLayerProgram, attribute(golden, "decode_layer"), "decode_layer");
+  if (text_model(named.model) == nullptr) {
+    layers.prefill =
+        parse_program(kLayerProgram, attribute(golden, "prefill_layer"), "prefill_layer");
+    if (named.gen > 1)
+      layers.decode =
+          parse_program(kLayerProgram, attribute(golden, "decode_layer"), "decode_layer");
+  } else if (golden.attributes.count("text_of_model") == 0) {
+    throw Error("golden_case", "the golden of a model's text has no attribute text_of_model");
+  }
   if (attribute(golden, "weights") != "file") return made(named, layers, nullptr, by);
   const Weights own = golden_weights(golden);
   return made(named, layers, &own, by);

@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "golden/corpus/not_equal.h"
 #include "tests/golden/corpus/goldens.h"
 #include "tests/sanitized.h"
 #include "weights/model/registry.h"
 #include "weights/storage/generator.h"
+#include "weights/text/writer.h"
 
 namespace shardproof::corpus {
 namespace {
@@ -18,12 +22,24 @@ const std::string kTiny =
     "torus=2x1x3 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=4,V=12,positions=8 "
     "prefill=wg-xyz:batch decode=ws2d:batch batch=6 prompt=3 chunk=2 gen=2";
 
-/// Of the tiny case, with these keys, too; of its seed or of a file.
+/// The tiny case of the text that its model is written as, which no file has.
+Case text_case(const std::string& keys) {
+  static const ModelText text = parse_model_text(text_of_model(parse_case(kTiny).model));
+  std::string line = kTiny;
+  const auto at = line.find("model=") + 6;
+  return parse_case(line.replace(at, line.find(' ', at) - at, "gone.model") + " " + keys, {},
+                    &text);
+}
+
+constexpr std::string_view kText = "text";
+
+/// Of the tiny case, with these keys, too, after "text" of its text; of its seed or of a file.
 const dump::Dump& golden_of(const std::string& keys, bool of_file = false) {
   static std::map<std::pair<std::string, bool>, dump::Dump> made;
   auto& golden = made[{keys, of_file}];
   if (!golden.values.empty()) return golden;
-  const Case c = parse_case(kTiny + " " + keys);
+  const Case c = keys.starts_with(kText) ? text_case(keys.substr(kText.size()))
+                                         : parse_case(kTiny + " " + keys);
   const Weights weights = generate_weights(c.model, 77);
   golden = model_golden(c, of_file ? &weights : nullptr);
   return golden;
@@ -113,7 +129,70 @@ INSTANTIATE_TEST_SUITE_P(Sorts, ModelGolden,
                          testing::Values(Sort{"", false}, Sort{"", true},
                                          Sort{"weights=int8", false}, Sort{"weights=int8", true},
                                          Sort{"act=bf16", false},
-                                         Sort{"weights=bf16 act=bf16", true}));
+                                         Sort{"weights=bf16 act=bf16", true}, Sort{"text", false},
+                                         Sort{"text act=bf16", true}));
+
+/// A golden of a text keeps it: another one has other values, and without it there is no model.
+TEST(ModelGolden, ATextThatIsChangedIsSeen) {
+  struct Change {
+    const char *from, *to;
+  };
+  for (const Change& change :
+       {Change{"act : BLF = silu(gate)", "act : BLF = gelu(gate)"},
+        Change{"within(far, -inf, 0)", "within(far, -inf, 1)"},
+        Change{"merge_dim(raw_attn, KG->H)", "merge_dim(raw_attn, GK->H)"},
+        Change{"mul(act, up)", "mul(act, act)"}, Change{"layers=1", "layers=2"}}) {
+    dump::Dump golden = golden_of("text");
+    std::string& text = golden.attributes["text_of_model"];
+    const auto at = text.find(change.from);
+    ASSERT_NE(at, std::string::npos) << change.from << "\n" << text;
+    text.replace(at, std::string(change.from).size(), change.to);
+    EXPECT_NE(fault_of(golden), "") << change.to;
+  }
+  dump::Dump without = golden_of("text");
+  without.attributes.erase("text_of_model");
+  EXPECT_NE(fault_of(without).find("gone.model"), std::string::npos) << fault_of(without);
+}
+
+TEST(ModelGolden, OfATextHasTheValuesOfItsKeys) {
+  const dump::Dump &of_text = golden_of("text"), &of_keys = golden_of("");
+  int equal = 0;
+  for (const auto& [name, value] : of_keys.values) {
+    const auto at = of_text.values.find(name);
+    if (at == of_text.values.end()) continue;
+    if (name.ends_with("logits") || name.starts_with("rope_")) {
+      // Of all positions, and with a column for each channel.
+      EXPECT_NE(at->second.whole.shape, value.whole.shape) << name;
+      continue;
+    }
+    EXPECT_EQ(at->second.whole.bytes, value.whole.bytes) << name;
+    ++equal;
+  }
+  EXPECT_GE(equal, 3 * 20);  // of three passes
+}
+
+/// With a window in one of its layers and what both of its layers lack.
+TEST(ModelGolden, OfLayersThatDifferIsEqual) {
+  std::string lines = text_of_model(parse_case(kTiny).model);
+  const auto put = [&](const std::string& from, const std::string& to) {
+    const auto at = lines.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    lines.replace(at, from.size(), to);
+  };
+  put("layers=1", "local=10, layers=2");
+  put("small ", "flag local\nsmall ");
+  put("act : BLF = silu(gate)\n",
+      "act : BLF = silu(gate) if local\nact : BLF = tanh(gate) unless "
+      "local\n");
+  const ModelText text = parse_model_text(lines);
+  std::string line = kTiny;
+  const auto at = line.find("model=") + 6;
+  const Case c = parse_case(line.replace(at, line.find(' ', at) - at, "gone.model"), {}, &text);
+  const dump::Dump golden = model_golden(c);
+  EXPECT_EQ(check(golden).fault, "");
+  EXPECT_EQ(golden.values.find("decode.1.layer1.act")->second.attributes.at("layout"),
+            golden.values.find("decode.1.layer0.act")->second.attributes.at("layout"));
+}
 
 /// A layer program that computes something else, or nothing.
 TEST(ModelGolden, AChangedProgramIsSeen) {
