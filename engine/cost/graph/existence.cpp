@@ -115,7 +115,6 @@ void Existence::add(const Expression& e, Conditions& all) const {
     const std::string& letter = e.parameters[0];
     all.chosen *=
         model_.sizes().number(e.parameters[1]) / static_cast<double>(model_.extent(letter[0]));
-    all.among += letter;
   } else if (is_call(e, ModelOp::within)) {
     add_within(e, all);
   }
@@ -169,7 +168,6 @@ ExistingShare Existence::share_of(const std::vector<std::string>& indicators) co
   }
   ExistingShare share;
   share.chosen = all.chosen;
-  share.among = all.among;
   if (!all.others.empty())
     count_pairs(all, share);
   else if (!std::isinf(all.band.low) || !std::isinf(all.band.high))

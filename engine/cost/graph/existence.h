@@ -15,11 +15,10 @@ namespace shardproof::cost {
 
 /// How much of a value exists.
 struct ExistingShare {
-  double pairs = 1.0;      ///< pairs of a new position and a slot of the caches that exist
-  double of = 1.0;         ///< of so many, L(M+L); 1 of 1 where no position is left out
-  double slots = 1.0;      ///< share of the slots that any new position sees
-  double chosen = 1.0;     ///< share of letters that a `top` chooses: 2 of 8 experts
-  std::string among = {};  ///< these letters
+  double pairs = 1.0;   ///< pairs of a new position and a slot of the caches that exist
+  double of = 1.0;      ///< of so many, L(M+L); 1 of 1 where no position is left out
+  double slots = 1.0;   ///< share of the slots that any new position sees
+  double chosen = 1.0;  ///< share of a letter's extent that a `top` chooses: 2 of 8 experts
 };
 
 /// Counts where the indicators of a text are 1, for one layer and one pass. Indicators of
@@ -50,7 +49,6 @@ class Existence {
     Band band;
     std::vector<Expression> others;  ///< of positions, but not a band
     double chosen = 1.0;
-    std::string among;
   };
 
   const TextLine* line_of(const std::string& name) const;

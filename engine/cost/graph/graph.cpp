@@ -122,10 +122,19 @@ class Walk {
 
   void contraction(const TextLine& line, std::vector<GraphProduct>& products) const {
     const Expression& e = line.expression;
-    std::set<std::string> where = read_where(line.name);
-    for (const auto& [indicator, letters] : absent_operands(e)) where.insert(indicator);
-    if (!line.where.empty()) where.insert(line.where);
-    const ExistingShare share = existence_.share_of({where.begin(), where.end()});
+    std::set<Absence> absent = absent_operands(e);
+    for (const std::string& indicator : read_where(line.name))
+      absent.emplace(indicator, letters_.at(indicator));
+    if (!line.where.empty()) absent.emplace(line.where, letters_.at(line.where));
+    std::vector<std::string> indicators;
+    std::string experts;  // letters among which some are chosen, as the operands have them
+    for (const auto& [indicator, letters] : absent) {
+      if (indicators.empty() || indicators.back() != indicator) indicators.push_back(indicator);
+      if (existence_.share_of({indicator}).chosen < 1.0)
+        for (const char letter : letters)
+          if (!contains(std::string(kGivenLetters), letter)) experts += letter;
+    }
+    const ExistingShare share = existence_.share_of(indicators);
     for (std::size_t t = 0; t < e.terms.size(); ++t) {
       const std::string *first = &e.args[2 * t].text, *second = &e.args[2 * t + 1].text;
       std::string a = e.terms[t].a, b = e.terms[t].b;
@@ -145,28 +154,26 @@ class Walk {
         if (!contains(line.letters, letter))
           product.k *= extent(letter);
         else
-          (contains(a, letter) || contains(share.among, letter) ? product.times : product.m) *=
+          (contains(a, letter) || contains(experts, letter) ? product.times : product.m) *=
               extent(letter);
       }
       for (const char letter : a)
         if (!contains(line.letters, letter) && !contains(b, letter)) product.k *= extent(letter);
-      count(product, share, b);
+      const bool chosen = b.find_first_of(experts) != std::string::npos;
+      count(product, share, chosen);
       products.push_back(product);
     }
   }
 
-  /// Puts into a product how much of it exists; `b` are the letters of its second factor.
-  void count(GraphProduct& product, const ExistingShare& share, const std::string& b) const {
-    const bool experts = std::any_of(share.among.begin(), share.among.end(),
-                                     [&](char letter) { return contains(b, letter); });
-    if (experts) {
-      const double tokens = static_cast<double>(pass_.B) * extent('L');
-      product.n *= share.chosen;
-      // Where each token chooses evenly and by itself; log1p, as the power may be near 1.
+  /// Puts into a product how much of it exists; `chosen`: tokens choose among its second factor.
+  void count(GraphProduct& product, const ExistingShare& share, bool chosen) const {
+    const double tokens = static_cast<double>(pass_.B) * extent('L');
+    product.n *= share.chosen;
+    // Where each token chooses evenly and by itself; log1p, as the power may be near 1.
+    if (chosen)
       product.read = tokens == 1.0 || share.chosen >= 1.0
                          ? share.chosen
                          : -std::expm1(tokens * std::log1p(-share.chosen));
-    }
     product.pairs = share.pairs;
     product.of = share.of;
     if (!product.weight) product.read = share.slots;

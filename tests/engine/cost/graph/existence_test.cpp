@@ -18,15 +18,16 @@ namespace {
 /// A text with these lines of indicators.
 TextModel model_of(const std::string& lines, const TextKeys& keys = {}) {
   return TextModel(
-      parse_model_text("model m\ndim E width\ndim V vocabulary\ndim X experts\n"
-                       "number near\nnumber chunk\nflag local\n"
-                       "small E=2, V=2, X=8, near=-3, chunk=4, layers=2, local=10\n"
-                       "embedding\nweight table : VE\n"
-                       "embed : BLE = gather(table, ids, V)\nfar : BLM = sub(slot, pos)\n" +
-                       lines +
-                       "layer\nweight w : EX\nscore : BLX = einsum(BLE,EX->BLX; in, w)\n"
-                       "best : BLX = top(score, X, 2)\nout : BLE = in\n"
-                       "head\nlogits : BLV = einsum(BLE,VE->BLV; in, table)\n"),
+      parse_model_text(
+          "model m\ndim E width\ndim V vocabulary\ndim X experts\ndim N groups\ndim Y = X // N\n"
+          "number near\nnumber chunk\nflag local\n"
+          "small E=2, V=2, X=8, N=4, near=-3, chunk=4, layers=2, local=10\n"
+          "embedding\nweight table : VE\n"
+          "embed : BLE = gather(table, ids, V)\nfar : BLM = sub(slot, pos)\n" +
+          lines +
+          "layer\nweight w : EX\nscore : BLX = einsum(BLE,EX->BLX; in, w)\n"
+          "best : BLX = top(score, X, 2)\nparts : BLNY = split_dim(best, X->NY)\nout : BLE = in\n"
+          "head\nlogits : BLV = einsum(BLE,VE->BLV; in, table)\n"),
       keys, "m.model");
 }
 
@@ -66,7 +67,8 @@ RC_GTEST_PROP(Existence, OfPositionsIsWhatALoopCounts, ()) {
                ")\ne : BLM = mul(a, d)\nf : BLM = within(far, near, 0)\n"
                "g : BLM = within(sub(floor(div(slot, chunk)), floor(div(pos, chunk))), 0, 0)\n"
                "h : BLM = mul(g, d)\ni : M = within(slot, " +
-               range + ")\n");
+               range + ")\nj : BLM = within(mul(-2, far), " + range +
+               ")\nk : BLM = within(mul(far, far), 0, 4)\nl : BLM = mul(g, a)\n");
   const auto in = [&](double x) { return low <= x && x <= high; };
   const There a = [&](double p, double s) { return in(s - p); };
   const There d = [&](double p, double s) { return s - p <= other; };
@@ -81,6 +83,9 @@ RC_GTEST_PROP(Existence, OfPositionsIsWhatALoopCounts, ()) {
   expect_counted(model, {"f"}, pass, [&](double p, double s) { return -3 <= s - p && s <= p; });
   expect_counted(model, {"g"}, pass, g);
   expect_counted(model, {"h"}, pass, [&](double p, double s) { return g(p, s) && d(p, s); });
+  expect_counted(model, {"j"}, pass, [&](double p, double s) { return in(-2 * (s - p)); });
+  expect_counted(model, {"k"}, pass, [&](double p, double s) { return std::abs(s - p) <= 2; });
+  expect_counted(model, {"l"}, pass, [&](double p, double s) { return g(p, s) && a(p, s); });
   expect_counted(model, {"i"}, pass, [&](double, double s) { return in(s); });
 }
 
@@ -90,16 +95,17 @@ TEST(Existence, OfEverythingIsOne) {
   EXPECT_EQ(share.of, 1.0);
   EXPECT_EQ(share.slots, 1.0);
   EXPECT_EQ(share.chosen, 1.0);
-  EXPECT_EQ(share.among, "");
 }
 
 /// A plan asks for sizes of which no loop comes to an end.
 TEST(Existence, OfTheCausalMaskIsThatOfAPassOfAnySize) {
-  const TextModel model = model_of("see : BLM = within(far, -inf, 0)\n");
+  const TextModel model =
+      model_of("see : BLM = within(far, -inf, 0)\ndouble : BLM = within(mul(far, 2), -inf, 1)\n");
   for (const Pass& pass : {Pass{Phase::prefill, 1, 1LL << 20, 0}, Pass{Phase::prefill, 3, 7, 5},
                            Pass{Phase::decode, 1, 1, 1LL << 40}, Pass{Phase::decode, 1, 1, 0}}) {
     const ExistingShare share = Existence(model, 0, pass).share_of({"see"});
     EXPECT_EQ(share.pairs, pass.seen());
+    EXPECT_EQ(Existence(model, 0, pass).share_of({"double"}).pairs, pass.seen());
     EXPECT_EQ(share.slots, 1.0);
   }
 }
@@ -109,7 +115,7 @@ TEST(Existence, OfTopIsItsShareOfTheLetter) {
   const ExistingShare share =
       Existence(model, 0, {Phase::decode, 1, 1, 7}).share_of({"best", "see"});
   EXPECT_EQ(share.chosen, 0.25);
-  EXPECT_EQ(share.among, "X");
+  EXPECT_EQ(Existence(model, 0, {Phase::decode, 1, 1, 7}).share_of({"parts"}).chosen, 0.25);
   EXPECT_EQ(share.pairs, 4.0);
   EXPECT_EQ(share.of, 8.0);
   EXPECT_EQ(share.slots, 0.5);

@@ -192,6 +192,45 @@ TEST(Graph, AProductThatIsReadElsewhereIsNeededWhole) {
   EXPECT_EQ(std::count(products.begin(), products.end(), gated), 1);
 }
 
+TEST(Graph, ProductsOfTheEmbeddingAreCounted) {
+  std::string text = with_line("weight table : VE",
+                               "weight table : VE\nweight pixels : VD\n"
+                               "weight w_pixels : DE");
+  const std::string line = "embed : BLE = gather(table, ids, V)";
+  text.replace(text.find(line), line.size(),
+               "embed : BLE = add(gather(table, ids, V), einsum(BLD,DE->BLE; gather(pixels, ids, "
+               "V), w_pixels))");
+  std::vector<std::string> products = shown_of(text);
+  EXPECT_EQ(products.front(), "w_pixels embedding weight: 6x5x6 x1 x1, 1/1 seen, 1 read");
+  products.erase(products.begin());
+  EXPECT_EQ(products, shown_of(std::string(kText)));
+}
+
+/// What is chosen is chosen in other letters, too, and of a factor that all share.
+TEST(Graph, ALetterThatIsSplitIsStillChosenAmong) {
+  std::string text = with_line("dim X experts", "dim X experts\ndim N groups\ndim Y = X // N");
+  const auto put = [&](const std::string& from, const std::string& to) {
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    text.replace(text.find(from), from.size(), to);
+  };
+  put("X=8,", "X=8, N=4,");
+  put("weight we_out : XDE unless local", "weight we_out : NYDE unless local");
+  put("e_out : BLXE = einsum(BLXD,XDE->BLXE; relu(expert), we_out) unless local",
+      "parts : BLNYD = split_dim(relu(expert), X->NY) unless local\n"
+      "e_out : BLNYE = einsum(BLNYD,NYDE->BLNYE; parts, we_out) unless local");
+  put("sum(e_out, X)", "sum(e_out, NY)");
+  EXPECT_EQ(shown_of(text).at(9), "we_out layer weight: 1.5x5x6 x8 x2, 1/1 seen, 0.822 read");
+}
+
+TEST(Graph, AFactorThatAllExpertsShareIsReadWhole) {
+  std::string text =
+      with_line("e_out : BLXE = einsum(BLXD,XDE->BLXE; relu(expert), we_out) unless local",
+                "e_out : BLXE = einsum(BLXD,DE->BLXE; relu(expert), we_out) unless local");
+  const std::string weight = "weight we_out : XDE unless local";
+  text.replace(text.find(weight), weight.size(), "weight we_out : DE unless local");
+  EXPECT_EQ(shown_of(text).at(9), "we_out layer weight: 12x5x6 x1 x2, 1/1 seen, 1 read");
+}
+
 TEST(Graph, ALetterThatIsMergedIsStillChosenAmong) {
   const std::string line =
       "e_out : BLXE = einsum(BLXD,XDE->BLXE; relu(expert), we_out) unless local";
