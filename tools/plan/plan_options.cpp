@@ -8,9 +8,11 @@
 
 #include "engine/cost/chip/quantity.h"
 #include "engine/cost/plan/tori.h"
+#include "engine/run/case.h"
 #include "tools/command/case_flags.h"
 #include "tools/command/number_list.h"
 #include "weights/base/nearest.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof::tools {
 namespace {
@@ -147,7 +149,10 @@ std::vector<Strategy> strategies_of(const PlanOptions& o) {
 cost::PlanRequest plan_request(const PlanOptions& o) {
   refuse_idle_flags(o);
   cost::PlanRequest r;
-  r.model = parse_model(o.model);
+  Case asked;
+  asked.model = read_model(o.model);
+  require_keys(asked, "plan");
+  r.model = asked.model;
   r.chip = cost::find_chip(
       o.chip, o.chips_file.empty() ? std::vector<cost::Chip>{} : cost::load_chips(o.chips_file));
   r.phase = word_of<cost::PlanPhase>("--phase", either(o.phase, "both"),

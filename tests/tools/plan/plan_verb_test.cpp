@@ -125,6 +125,12 @@ TEST_F(PlanVerb, WritesCostAgainstLatency) {
 }
 
 /// Each line of the table is refused, and nothing is written.
+TEST_F(PlanVerb, RefusesAText) {
+  const std::string file = write("m.model", run("list models --text llama").out);
+  expect_refused("plan --chips 4 --model " + file,
+                 "case_model: model=" + file + ": plan is of a model of keys");
+}
+
 TEST_F(PlanVerb, RefusesAndNamesTheNearest) {
   std::ifstream table(SHARDPROOF_SOURCE "/tests/tools/plan/refused.txt");
   int refused = 0;
