@@ -99,13 +99,15 @@ TEST(Existence, OfEverythingIsOne) {
 
 /// A plan asks for sizes of which no loop comes to an end.
 TEST(Existence, OfTheCausalMaskIsThatOfAPassOfAnySize) {
-  const TextModel model =
-      model_of("see : BLM = within(far, -inf, 0)\ndouble : BLM = within(mul(far, 2), -inf, 1)\n");
+  const TextModel model = model_of(
+      "see : BLM = within(far, -inf, 0)\ndouble : BLM = within(mul(far, 2), -inf, 1)\n"
+      "back : BLM = within(sub(pos, slot), 0, inf)\n");
   for (const Pass& pass : {Pass{Phase::prefill, 1, 1LL << 20, 0}, Pass{Phase::prefill, 3, 7, 5},
                            Pass{Phase::decode, 1, 1, 1LL << 40}, Pass{Phase::decode, 1, 1, 0}}) {
     const ExistingShare share = Existence(model, 0, pass).share_of({"see"});
     EXPECT_EQ(share.pairs, pass.seen());
-    EXPECT_EQ(Existence(model, 0, pass).share_of({"double"}).pairs, pass.seen());
+    for (const char* other : {"double", "back"})
+      EXPECT_EQ(Existence(model, 0, pass).share_of({other}).pairs, pass.seen()) << other;
     EXPECT_EQ(share.slots, 1.0);
   }
 }
