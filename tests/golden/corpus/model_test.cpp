@@ -171,7 +171,7 @@ TEST(ModelGolden, OfATextHasTheValuesOfItsKeys) {
   EXPECT_GE(equal, 3 * 20);  // of three passes
 }
 
-/// With a window in one of its layers and what both of its layers lack.
+/// Layers whose flags differ have programs of their own, and values that the others lack.
 TEST(ModelGolden, OfLayersThatDifferIsEqual) {
   std::string lines = text_of_model(parse_case(kTiny).model);
   const auto put = [&](const std::string& from, const std::string& to) {
@@ -182,16 +182,19 @@ TEST(ModelGolden, OfLayersThatDifferIsEqual) {
   put("layers=1", "local=10, layers=2");
   put("small ", "flag local\nsmall ");
   put("act : BLF = silu(gate)\n",
-      "act : BLF = silu(gate) if local\nact : BLF = tanh(gate) unless "
-      "local\n");
+      "act : BLF = silu(gate) if local\nbent : BLF = tanh(gate) unless local\n"
+      "act : BLF = mul(bent, 2) unless local\n");
   const ModelText text = parse_model_text(lines);
   std::string line = kTiny;
   const auto at = line.find("model=") + 6;
   const Case c = parse_case(line.replace(at, line.find(' ', at) - at, "gone.model"), {}, &text);
   const dump::Dump golden = model_golden(c);
   EXPECT_EQ(check(golden).fault, "");
-  EXPECT_EQ(golden.values.find("decode.1.layer1.act")->second.attributes.at("layout"),
-            golden.values.find("decode.1.layer0.act")->second.attributes.at("layout"));
+  for (const char* name : {"layer0.act", "layer1.act", "layer1.bent"})
+    EXPECT_EQ(golden.values.find("decode.1." + std::string(name))->second.attributes.at("layout"),
+              golden.values.find("decode.1.layer0.gate")->second.attributes.at("layout"))
+        << name;
+  EXPECT_FALSE(golden.values.contains("decode.1.layer0.bent"));
 }
 
 /// A layer program that computes something else, or nothing.
