@@ -68,7 +68,10 @@ RC_GTEST_PROP(Existence, OfPositionsIsWhatALoopCounts, ()) {
                "g : BLM = within(sub(floor(div(slot, chunk)), floor(div(pos, chunk))), 0, 0)\n"
                "h : BLM = mul(g, d)\ni : M = within(slot, " +
                range + ")\nj : BLM = within(mul(-2, far), " + range +
-               ")\nk : BLM = within(mul(far, far), 0, 4)\nl : BLM = mul(g, a)\n");
+               ")\nk : BLM = within(mul(far, far), 0, 4)\nl : BLM = mul(g, a)\n"
+               "m : BL = within(sub(pos, chunk), " +
+               range + ")\nn : M = within(sub(slot, chunk), " + range +
+               ")\no : BLM = within(add(far, floor(far)), " + range + ")\n");
   const auto in = [&](double x) { return low <= x && x <= high; };
   const There a = [&](double p, double s) { return in(s - p); };
   const There d = [&](double p, double s) { return s - p <= other; };
@@ -86,6 +89,9 @@ RC_GTEST_PROP(Existence, OfPositionsIsWhatALoopCounts, ()) {
   expect_counted(model, {"j"}, pass, [&](double p, double s) { return in(-2 * (s - p)); });
   expect_counted(model, {"k"}, pass, [&](double p, double s) { return std::abs(s - p) <= 2; });
   expect_counted(model, {"l"}, pass, [&](double p, double s) { return g(p, s) && a(p, s); });
+  expect_counted(model, {"m"}, pass, [&](double p, double) { return in(p - 4); });
+  expect_counted(model, {"n"}, pass, [&](double, double s) { return in(s - 4); });
+  expect_counted(model, {"o"}, pass, [&](double p, double s) { return in(2 * (s - p)); });
   expect_counted(model, {"i"}, pass, [&](double, double s) { return in(s); });
 }
 
@@ -101,12 +107,13 @@ TEST(Existence, OfEverythingIsOne) {
 TEST(Existence, OfTheCausalMaskIsThatOfAPassOfAnySize) {
   const TextModel model = model_of(
       "see : BLM = within(far, -inf, 0)\ndouble : BLM = within(mul(far, 2), -inf, 1)\n"
-      "back : BLM = within(sub(pos, slot), 0, inf)\n");
+      "back : BLM = within(sub(pos, slot), 0, inf)\nshift : BLM = within(add(far, chunk), -inf, "
+      "4)\n");
   for (const Pass& pass : {Pass{Phase::prefill, 1, 1LL << 20, 0}, Pass{Phase::prefill, 3, 7, 5},
                            Pass{Phase::decode, 1, 1, 1LL << 40}, Pass{Phase::decode, 1, 1, 0}}) {
     const ExistingShare share = Existence(model, 0, pass).share_of({"see"});
     EXPECT_EQ(share.pairs, pass.seen());
-    for (const char* other : {"double", "back"})
+    for (const char* other : {"double", "back", "shift"})
       EXPECT_EQ(Existence(model, 0, pass).share_of({other}).pairs, pass.seen()) << other;
     EXPECT_EQ(share.slots, 1.0);
   }
