@@ -6,7 +6,6 @@
 #include <array>
 #include <utility>
 
-#include "engine/cost/formulas/embeddings.h"
 #include "engine/cost/graph/graph.h"
 
 namespace shardproof::cost {
@@ -40,10 +39,6 @@ std::string name_in_keys(const std::string& name) {
 }
 
 }  // namespace
-
-double bytes_of_type(WeightType type) {
-  return type == WeightType::f32 ? 4.0 : type == WeightType::bf16 ? 2.0 : 1.0;
-}
 
 ElementBytes element_bytes(WeightType weights, WeightType activations) {
   return {bytes_of_type(weights), bytes_of_type(activations),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/cost/chip/chip.h"
+#include "engine/cost/formulas/embeddings.h"
 #include "engine/cost/formulas/pass.h"
 #include "weights/base/error.h"
 #include "weights/model/model_config.h"
@@ -48,8 +49,6 @@ struct ElementBytes {
 /// Returns the bytes per element for W matrices of type `weights`, the embeddings beside them
 /// (engine/cost/formulas/embeddings.h), and activations of type `activations`.
 ElementBytes element_bytes(WeightType weights, WeightType activations);
-/// Bytes of an element of a type: 4, 2 or 1.
-double bytes_of_type(WeightType type);
 
 /// The pass whose products are counted: `batch` sequences of `tokens` new positions each, which
 /// attend to `context` positions, including the new ones.

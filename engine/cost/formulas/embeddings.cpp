@@ -8,6 +8,10 @@ WeightType embeddings_beside(WeightType weights) {
   return weights == WeightType::int8 ? WeightType::bf16 : weights;
 }
 
+double bytes_of_type(WeightType type) {
+  return type == WeightType::f32 ? 4.0 : type == WeightType::bf16 ? 2.0 : 1.0;
+}
+
 int bytes_of_weight(const WeightRow& row, WeightType weights) {
   const bool embeds = row.kind == WeightKind::matrix && !row.per_layer;
   return bytes_of(row.wire({.weights = embeds ? embeddings_beside(weights) : weights}));

@@ -12,6 +12,9 @@ namespace shardproof::cost {
 /// (docs/spec.md section 2.4), and its ledger counts f32.
 WeightType embeddings_beside(WeightType weights);
 
+/// Returns the bytes of an element of a type: 4, 2 or 1.
+double bytes_of_type(WeightType type);
+
 /// Returns the bytes per element of a weight in a chip's memory if W matrices have type `weights`.
 int bytes_of_weight(const WeightRow& row, WeightType weights);
 

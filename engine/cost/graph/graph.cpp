@@ -45,8 +45,7 @@ class Walk {
     }
     if (products == nullptr) return;
     for (const TextLine* const line : lines_)
-      if (line->expression.kind == Expression::Kind::call && line->expression.op == ModelOp::einsum)
-        contraction(*line, *products);
+      if (is_call(line->expression, ModelOp::einsum)) contraction(*line, *products);
   }
 
  private:

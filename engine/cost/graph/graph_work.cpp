@@ -14,10 +14,6 @@
 namespace shardproof::cost {
 namespace {
 
-double bytes_of_type(WeightType type) {
-  return type == WeightType::f32 ? 4.0 : type == WeightType::bf16 ? 2.0 : 1.0;
-}
-
 double bytes_of_cache(CacheType type, ActType act) {
   return type == CacheType::bf16 || (type == CacheType::as_act && act == ActType::bf16) ? 2.0 : 4.0;
 }

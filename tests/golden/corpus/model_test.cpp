@@ -132,7 +132,8 @@ INSTANTIATE_TEST_SUITE_P(Sorts, ModelGolden,
                                          Sort{"weights=bf16 act=bf16", true}, Sort{"text", false},
                                          Sort{"text act=bf16", true}));
 
-/// A golden of a text keeps it: another one has other values, and without it there is no model.
+/// The text that a golden carries is its model: a changed text gives other values, and a golden
+/// without it cannot be recomputed.
 TEST(ModelGolden, ATextThatIsChangedIsSeen) {
   struct Change {
     const char *from, *to;
