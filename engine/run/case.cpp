@@ -10,6 +10,7 @@
 #include <ostream>
 
 #include "weights/base/error.h"
+#include "weights/maps/load_model.h"
 #include "weights/text/text_model.h"
 
 namespace shardproof {

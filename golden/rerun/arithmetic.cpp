@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "weights/base/bf16.h"
+#include "weights/model/rounding_places.h"
 
 namespace shardproof::rerun {
 namespace {
@@ -21,24 +22,24 @@ float round_to_f16(float v) {
   return std::copysign((size + large) - large, v);
 }
 
-constexpr PlaceRow kPlaces[] = {{Place::embed_scale, "embed", "scale", true},
-                                {Place::mean, "norm", "mu", false},
-                                {Place::centered, "norm", "d", false},
-                                {Place::root, "norm", "r", false},
-                                {Place::normed, "norm", "xr", true},
-                                {Place::gained, "norm", "xrg", false},
-                                {Place::tables, "rope", "tables", true},
-                                {Place::turned, "rope", "products", true},
-                                {Place::product_of_score, "score", "qk", true},
-                                {Place::score, "attn", "scores", true},
-                                {Place::difference, "exp", "difference", false},
-                                {Place::exponential, "attn", "exp", false},
-                                {Place::probability, "attn", "probs", true},
-                                {Place::inner, "hidden", "inner", true},
-                                {Place::activated, "hidden", "act", true},
-                                {Place::sum, "sum", "s", false},
-                                {Place::each_addition, "out", "each", true},
-                                {Place::logits, "logits", "value", true}};
+constexpr PlaceRow kPlaces[] = {{Place::embed_scale, "embed", "scale"},
+                                {Place::mean, "norm", "mu"},
+                                {Place::centered, "norm", "d"},
+                                {Place::root, "norm", "r"},
+                                {Place::normed, "norm", "xr"},
+                                {Place::gained, "norm", "xrg"},
+                                {Place::tables, "rope", "tables"},
+                                {Place::turned, "rope", "products"},
+                                {Place::product_of_score, "score", "qk"},
+                                {Place::score, "attn", "scores"},
+                                {Place::difference, "exp", "difference"},
+                                {Place::exponential, "attn", "exp"},
+                                {Place::probability, "attn", "probs"},
+                                {Place::inner, "hidden", "inner"},
+                                {Place::activated, "hidden", "act"},
+                                {Place::sum, "sum", "s"},
+                                {Place::each_addition, "out", "each"},
+                                {Place::logits, "out", "each"}};
 
 }  // namespace
 
@@ -47,7 +48,9 @@ std::span<const PlaceRow> all_places() { return kPlaces; }
 Places hf_places() {
   Places places;
   for (const PlaceRow& row : kPlaces)
-    if (row.hf) places.set(row.place);
+    for (const RoundingPlace* const place : places_of(row.formula))
+      if (place->key == row.key && place->hf != HfRounds::no)
+        places.set(row.place, place->hf == HfRounds::open);
   return places;
 }
 

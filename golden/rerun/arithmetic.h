@@ -34,8 +34,8 @@ enum class Place : std::uint8_t {
 };
 struct PlaceRow {
   Place place;
-  std::string_view formula, key;  ///< "norm", "xr": names in a `rounding` declaration
-  bool hf;                        ///< true if a common public library rounds there
+  /// "norm", "xr": the row of weights/model/rounding_places.h. Logits round if residuals do.
+  std::string_view formula, key;
 };
 std::span<const PlaceRow> all_places();
 
@@ -48,7 +48,7 @@ struct Places {
     (each_run_draws ? drawn : on) |= 1U << static_cast<unsigned>(p);
   }
 };
-/// The three sets: no place (docs/spec.md alone); those of PlaceRow::hf; every one, drawn by each
+/// The three sets: no place (docs/spec.md alone); those of the set "hf"; every one, drawn by each
 /// run.
 inline Places spec_places() { return {}; }
 Places hf_places();

@@ -173,7 +173,8 @@ TEST(CommandLine, NoWordIsLeftOver) {
     if (!verb.verbs.empty()) continue;
     static const std::map<std::string, std::string> taken{
         {"compare", "one "},         {"explain", "one "},
-        {"golden check", "one "},    {"trace diff", "one two "},
+        {"golden check", "one "},    {"list map", "one "},
+        {"trace diff", "one two "},  {"weights import", "one "},
         {"trace inspect", "one "},   {"weights fold", "one another "},
         {"weights inspect", "one "}, {"weights quantize", "one another "}};
     const auto takes = taken.find(verb.path);

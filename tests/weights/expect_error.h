@@ -31,4 +31,13 @@ std::string message_of(Call&& call) {
   return "";
 }
 
+/// Succeeds if `call` throws an Error with this label, of one line that has `part` in it.
+template <class Call>
+testing::AssertionResult refuses(Call&& call, const std::string& label, const std::string& part) {
+  const std::string found = label_of(call), message = message_of(call);
+  if (found == label && message.find(part) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "expected " << label << " with \"" << part
+                                     << "\": " << (message.empty() ? "no error" : message);
+}
+
 }  // namespace shardproof

@@ -12,6 +12,7 @@
 #include "tools/command/case_flags.h"
 #include "tools/command/number_list.h"
 #include "weights/base/nearest.h"
+#include "weights/maps/load_model.h"
 #include "weights/text/text_model.h"
 
 namespace shardproof::tools {

@@ -18,6 +18,7 @@
 #include "tools/command/verbs.h"
 #include "tools/text/fact_sheet.h"
 #include "tools/text/short_number.h"
+#include "weights/maps/load_model.h"
 #include "weights/text/text_model.h"
 
 namespace shardproof::tools {

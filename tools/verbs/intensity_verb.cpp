@@ -14,6 +14,7 @@
 #include "tools/text/json_text.h"
 #include "tools/text/short_number.h"
 #include "tools/text/wrapped.h"
+#include "weights/maps/load_model.h"
 #include "weights/text/text_model.h"
 
 namespace shardproof::tools {

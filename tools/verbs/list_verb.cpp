@@ -11,6 +11,7 @@
 #include "tools/text/json_text.h"
 #include "tools/text/wrapped.h"
 #include "tools/verbs/explain_rule.h"
+#include "tools/verbs/map_listing.h"
 #include "tools/verbs/model_listing.h"
 #include "tools/verbs/rules.h"
 #include "weights/model/model_config.h"
@@ -200,6 +201,24 @@ int list_rules(bool json) {
   return 0;
 }
 
+void add_map(CLI::App& verb, Action& chosen) {
+  CLI::App* one = verb.add_subcommand("map", "A map of another program's names onto a text's");
+  const auto asked = std::make_shared<MapListing>();
+  one->add_option("MAP", asked->map, "FILE.map")->required()->type_name("");
+  one->add_option("--model", asked->model,
+                  "FILE.model[,KEY=VALUE...], the model's text;\nsee shardproof list models")
+      ->required()
+      ->type_name("");
+  one->add_option("--config", asked->config, "A config.json, or its directory\n[the map's example]")
+      ->type_name("FILE");
+  one->add_flag("--json", asked->json, "Print JSON (docs/json.md)");
+  one->footer(
+      "Sizes, where a checkpoint has the weights, which modules show the values\n"
+      "(docs/spec-model-map.md).\n"
+      "Example: shardproof list map llama.map --model llama.model --config llama-dir");
+  one->callback([&chosen, asked] { chosen = [asked] { return print_map_listing(*asked); }; });
+}
+
 }  // namespace
 
 void add_list(CLI::App& app, Action& chosen) {
@@ -222,28 +241,33 @@ void add_list(CLI::App& app, Action& chosen) {
     CLI::App* one = verb->add_subcommand(subject.name, subject.text);
     const auto json = std::make_shared<bool>(false);
     const auto markdown = std::make_shared<bool>(false);
-    const auto text = std::make_shared<std::string>();
+    const auto text = std::make_shared<std::string>(), rounding = std::make_shared<std::string>();
     CLI::Option* as_json = one->add_flag("--json", *json, "Print JSON (docs/json.md)");
     if (subject.list == list_rules)
       one->add_flag("--markdown", *markdown, "Print a page, with what breaks each rule")
           ->excludes(as_json);
     if (subject.list == list_models)
-      one->add_option("--text", *text, "A model as text: of keys, or of a FILE.model");
+      one->add_option("--rounding", *rounding,
+                      "The text stores too where this engine rounds: hf,\n"
+                      "or FORMULA:PLACES (docs/bounds.md section 4)")
+          ->needs(one->add_option("--text", *text, "A model as text: of keys, or of a FILE.model"));
     one->footer(subject.list == list_models
                     ? "A text is read, checked and printed in its canonical form\n"
                       "(docs/spec-model-text.md).\n"
                       "Example: shardproof list models\n"
                       "         shardproof list models --text llama,K=4\n"
+                      "         shardproof list models --text llama --rounding hf\n"
                       "         shardproof list models --text my.model"
                     : fmt::format("Example: shardproof list {}", subject.name));
-    one->callback([&chosen, json, markdown, text, list = subject.list] {
-      chosen = [json, markdown, text, list] {
-        return !text->empty() ? print_model_listing(*text, *json)
+    one->callback([&chosen, json, markdown, text, rounding, list = subject.list] {
+      chosen = [json, markdown, text, rounding, list] {
+        return !text->empty() ? print_model_listing(*text, *rounding, *json)
                : *markdown    ? print_rules_page()
                               : list(*json);
       };
     });
   }
+  add_map(*verb, chosen);
 }
 
 }  // namespace shardproof::tools

@@ -34,9 +34,15 @@ nlohmann::json sizes_json(const TextSizes& sizes) {
 
 }  // namespace
 
-int print_model_listing(const std::string& model, bool json) {
+int print_model_listing(const std::string& model, const std::string& rounding, bool json) {
+  if (is_file(model) && !rounding.empty())
+    throw Error("flag_c6", fmt::format("--rounding is of a model of keys; {} says itself where it "
+                                       "stores",
+                                       model));
   const ModelText text =
-      is_file(model) ? load_model_text(model) : parse_model_text(text_of_model(parse_model(model)));
+      is_file(model) ? load_model_text(model)
+                     : parse_model_text(text_of_model(parse_model(model), WeightType::f32,
+                                                      rounding.empty() ? "spec" : rounding));
   const std::string printed = print_model_text(text);
   const std::string hash = fmt::format("{:016x}", hash_of(text));
   nlohmann::json out{{"model", text.name}, {"hash", hash}, {"text", printed}};

@@ -13,6 +13,8 @@
 #include "weights/base/detail/replace_file.h"
 #include "weights/base/error.h"
 #include "weights/base/memory.h"
+#include "weights/maps/load_model.h"
+#include "weights/maps/map_weights.h"
 #include "weights/model/registry.h"
 #include "weights/storage/fold.h"
 #include "weights/storage/generator.h"
@@ -25,7 +27,7 @@ namespace {
 struct WeightsFlags {
   std::string model = "palm-tiny";
   std::string seed = "1";
-  std::string out, file;
+  std::string out, file, map, config;
   bool json = false;
 };
 
@@ -51,6 +53,34 @@ int generate(const WeightsFlags& o) {
   require_memory(bytes, "the weights and their file need about", "a smaller model fits");
   const Weights weights = generate_weights(model, seed);
   save(weights, o.out);
+  return 0;
+}
+
+/// Writes the weights that a map finds in a checkpoint.
+int import_checkpoint(const WeightsFlags& o) {
+  if (!is_text_file(o.model))
+    throw Error("case_model", fmt::format("weights import: {} is no text of a model, FILE.model; "
+                                          "its map names what a text has",
+                                          o.model));
+  require_replaceable(o.out, "weights_write");
+  const ModelMap map = load_model_map(o.map);
+  const MappedModel mapped =
+      load_mapped_model(o.model, map, load_config(o.config.empty() ? o.file : o.config));
+  const TensorFiles checkpoint = TensorFiles::open(o.file);
+  double bytes = 0.0, largest = 0.0;
+  for (const WeightSpec& spec : weight_specs(mapped.model)) {
+    bytes += 8.0 * static_cast<double>(element_count(spec.shape));
+    largest = std::max(largest, static_cast<double>(element_count(spec.shape)));
+  }
+  require_memory(bytes + 8.0 * largest, "the weights and their file need about",
+                 "a smaller model fits");
+  MappedWeights found = mapped_weights(map, *text_model(mapped.model), mapped.sizes, checkpoint);
+  const Weights weights(mapped.model, std::move(found.tensors));
+  validate(weights);
+  save(weights, o.out);
+  if (!found.unread.empty())
+    fmt::print("not read, of the checkpoint's {} tensors: {}\n", checkpoint.all().size(),
+               found.unread);
   return 0;
 }
 
@@ -166,6 +196,27 @@ void add_weights(CLI::App& app, Action& chosen) {
       "         shardproof weights inspect w.h5");
   make->footer("Example: shardproof weights generate --model palm-tiny,K=24 --seed 3 --out w.h5");
   make->callback([&chosen, options] { chosen = [options] { return generate(*options); }; });
+  CLI::App* taken = verb->add_subcommand("import", "Read a checkpoint into a weights file");
+  taken->add_option("CHECKPOINT", options->file, "*.safetensors, or a directory of them")
+      ->required()
+      ->type_name("");
+  taken
+      ->add_option("--model", options->model,
+                   "FILE.model[,KEY=VALUE...], the model's text;\nsee shardproof list models")
+      ->required()
+      ->type_name("");
+  taken
+      ->add_option("--map", options->map, "FILE.map, of the text's names\n(docs/spec-model-map.md)")
+      ->required()
+      ->type_name("FILE");
+  taken->add_option("--config", options->config, "A config.json [the directory's]")
+      ->type_name("FILE");
+  taken->add_option("--out", options->out, "The file to write")->required()->type_name("FILE");
+  taken->footer(
+      "Example: shardproof weights import llama-dir --model llama.model\n"
+      "             --map llama.map --out w.h5");
+  taken->callback(
+      [&chosen, options] { chosen = [options] { return import_checkpoint(*options); }; });
   CLI::App* codes = verb->add_subcommand("quantize", "Write the int8 weights of an f32 file");
   codes->add_option("IN", options->file, "A file of f32 weights")->required()->type_name("");
   codes->add_option("OUT", options->out, "The file of int8 weights to write")

@@ -19,6 +19,7 @@
 #include "weights/base/memory.h"
 #include "weights/hdf5/detail/reader.h"
 #include "weights/hdf5/detail/writer.h"
+#include "weights/maps/load_model.h"
 #include "weights/model/registry.h"
 #include "weights/text/text_model.h"
 

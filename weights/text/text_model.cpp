@@ -6,15 +6,11 @@
 #include <set>
 #include <utility>
 
-#include "weights/base/detail/words.h"
 #include "weights/text/flat.h"
-#include "weights/text/model_file.h"
 #include "weights/text/text_weights.h"
 
 namespace shardproof {
 namespace {
-
-constexpr std::string_view kExtension = ".model";
 
 WeightKind kind_of(TextWeightKind kind) {
   switch (kind) {
@@ -163,30 +159,6 @@ bool same_model(const ModelConfig& a, const ModelConfig& b) {
   if (of_a == nullptr || of_b == nullptr) return a == b;
   return print_model_text(of_a->text()) == print_model_text(of_b->text()) &&
          of_a->sizes() == of_b->sizes();
-}
-
-bool is_text_file(std::string_view model) {
-  return model.substr(0, model.find(',')).ends_with(kExtension);
-}
-
-ModelConfig load_model(std::string_view line, const ModelText* given) {
-  const auto comma = line.find(',');
-  TextKeys keys;
-  if (comma != std::string_view::npos)
-    for (const std::string_view item : split(line.substr(comma + 1), ",")) {
-      const auto equals = item.find('=');
-      if (equals == std::string_view::npos || equals == 0)
-        throw Error("model_key", fmt::format("{:?} is not key=value", item));
-      if (!keys.emplace(item.substr(0, equals), item.substr(equals + 1)).second)
-        throw Error("model_key", fmt::format("{} is given twice", item.substr(0, equals)));
-    }
-  const ModelText text =
-      given != nullptr ? *given : load_model_text(std::string(line.substr(0, comma)));
-  return model_config(std::make_shared<const TextModel>(text, keys, std::string(line)));
-}
-
-ModelConfig read_model(std::string_view model, const ModelText* text) {
-  return is_text_file(model) ? load_model(model, text) : parse_model(model);
 }
 
 }  // namespace shardproof

@@ -42,13 +42,4 @@ const TextModel* text_model(const ModelConfig& config);
 /// sizes, wherever they were read from.
 bool same_model(const ModelConfig& a, const ModelConfig& b);
 
-/// Returns whether the model of a case line is a file of a text: "my.model", "my.model,E=64".
-bool is_text_file(std::string_view model);
-/// Reads "FILE.model[,KEY=VALUE...]"; `text`, if given, is what the file is taken to hold. Throws
-/// Error: "model_key" (a key without a value, or given twice), and what load_model_text, flat_text
-/// and sizes_of throw.
-ModelConfig load_model(std::string_view line, const ModelText* text = nullptr);
-/// Reads the model of a case line: parse_model(), or load_model() of a text's file.
-ModelConfig read_model(std::string_view model, const ModelText* text = nullptr);
-
 }  // namespace shardproof

@@ -25,7 +25,11 @@ class Form {
     return rounds_ != Rounds::none && std::isfinite(x.worst) &&
            !std::isfinite(stored(x, storage_).worst + stored(x, storage_).center);
   }
-  Number constant(double v) const { return keep(by_.constant(v)); }
+  /// A constant may be kept in more digits than values, as the numbers of Python are.
+  Number constant(double v) const {
+    return rounded_if(by_.constant(v), rounds_ == Rounds::none ? Rounds::none : Rounds::some,
+                      storage_);
+  }
   Number plus(const Number& a, const Number& b) const { return keep(by_.plus(a, b)); }
   Number times(const Number& a, const Number& b) const { return keep(by_.times(a, b)); }
 

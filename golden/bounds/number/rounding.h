@@ -8,17 +8,9 @@
 #include "golden/bounds/number/declared_arithmetic.h"
 #include "golden/bounds/number/forms.h"
 #include "weights/base/error.h"
+#include "weights/model/rounding_places.h"
 
 namespace shardproof::bounds {
-
-/// A place in a formula where an engine may round to the storage format.
-struct RoundingPlace {
-  std::string_view formula;  ///< "norm", "hidden", "rope", "score", "exp", "attn", "out", "sum"
-  std::string_view key;      ///< the name in a `rounding` declaration: "xr"
-  std::string_view words;    ///< "x·r is rounded"
-  bool hf;                   ///< whether the set "hf" includes it
-};
-const std::vector<RoundingPlace>& rounding_places();
 
 /// Returns the formula that computes a named value, or "" if that formula has no rounding places.
 std::string_view formula_of(std::string_view name);

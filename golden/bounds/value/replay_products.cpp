@@ -212,7 +212,11 @@ std::vector<IntervalTensor> Replay::project(const Making& m, Stage stage,
     if (stage == Stage::finished && has(bias)) biases.push_back(weight(p.layer, bias));
   std::vector<IntervalTensor> by_way(ways.size(), IntervalTensor(product.shape));
   std::vector<Rounds> rounds;
-  for (const Way& way : ways) rounds.push_back(way.rounds("s"));
+  for (const Way& way : ways) {
+    rounds.push_back(way.rounds("s"));
+    // Engines may store logits although the specification does not, before a scale or bias too.
+    if (logits && stage == Stage::finished) rounds.back() = Rounds::some;
+  }
   const Operations by(m.by);
   // A scale or bias follows S, so S is a value of its own.
   const bool scaled = stage != Stage::raw && (scale_row != nullptr || logits);
@@ -247,7 +251,6 @@ std::vector<IntervalTensor> Replay::project(const Making& m, Stage stage,
                by_way[w].set(row * product.columns + c, v);
              }
            });
-  // Engines may store logits although the specification does not.
   if (logits && stage == Stage::finished && narrow_storage(m.by.values))
     for (IntervalTensor& y : by_way)
       for (std::size_t i = 0; i < y.size(); ++i)

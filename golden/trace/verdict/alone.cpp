@@ -36,10 +36,7 @@ rerun::Precision kept(bounds::Format format) {
 rerun::Places places_of(const bounds::DeclaredArithmetic& declared) {
   rerun::Places places;
   for (const rerun::PlaceRow& row : rerun::all_places()) {
-    // `rounding` has no formula for logits: they round if each addition of the outputs does.
-    const bool logits = row.place == rerun::Place::logits;
-    const bounds::Way way = bounds::declared_way(logits ? "out" : row.formula, declared);
-    const bounds::Rounds rounds = way.rounds(logits ? "each" : row.key);
+    const bounds::Rounds rounds = bounds::declared_way(row.formula, declared).rounds(row.key);
     if (rounds != bounds::Rounds::none) places.set(row.place, rounds == bounds::Rounds::some);
   }
   return places;

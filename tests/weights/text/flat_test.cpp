@@ -5,6 +5,7 @@
 
 #include "tests/weights/text/plain_model.h"
 #include "weights/base/detail/words.h"
+#include "weights/maps/load_model.h"
 #include "weights/text/model_file.h"
 #include "weights/text/rules.h"
 #include "weights/text/sizes.h"

@@ -3,64 +3,19 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
-#include <vector>
 
 #include "golden/trace/read/detail/allowance.h"
 #include "golden/trace/read/detail/json_text.h"
+#include "weights/json/strict_json.h"
 
 namespace shardproof::dump {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kDeepest = 32;
-
 [[noreturn]] void refuse(std::string_view label, const std::string& why) {
   throw Error(label, fmt::format("its member \"shardproof\" {}", why));
-}
-
-/// Rejects a document while it is parsed: duplicate names, and a depth that would overflow the
-/// stack of recursive readers.
-class Watch {
- public:
-  bool operator()(int depth, json::parse_event_t event, const json& parsed) {
-    if (depth > kDeepest) refuse("dump_format", fmt::format("is nested deeper than {}", kDeepest));
-    switch (event) {
-      case json::parse_event_t::object_start:
-        names_.emplace_back();
-        break;
-      case json::parse_event_t::object_end:
-        names_.pop_back();
-        break;
-      case json::parse_event_t::key:
-        if (!names_.back().insert(parsed.get<std::string>()).second)
-          refuse("dump_format", fmt::format("names {} twice", parsed.dump()));
-        break;
-      default:
-        break;
-    }
-    return true;
-  }
-
- private:
-  std::vector<std::set<std::string>> names_;
-};
-
-json parse(std::string_view text) {
-  try {
-    // Captured by reference: the parser copies its callback.
-    Watch watch;
-    return json::parse(text, [&](int depth, json::parse_event_t event, json& parsed) {
-      return watch(depth, event, parsed);
-    });
-  } catch (const json::exception& error) {
-    std::string why = error.what();
-    for (char& c : why)
-      if (static_cast<unsigned char>(c) < ' ') c = ' ';
-    refuse("dump_format", fmt::format("is not JSON: {}", why.substr(0, 300)));
-  }
 }
 
 void put(Attributes& attributes, const std::string& name, const json& value) {
@@ -75,7 +30,8 @@ void put(Attributes& attributes, const std::string& name, const json& value) {
 }  // namespace
 
 JsonAttributes parse_json_attributes(std::string_view text) {
-  const json document = parse(text);
+  const json document =
+      parse_strict_json(text, [](const std::string& why) { refuse("dump_format", why); });
   if (!document.is_object())
     refuse("dump_format", "holds no JSON object, as json.dumps({...}) makes");
   JsonAttributes out;
