@@ -39,7 +39,7 @@ class Counter {
   /// Bytes of an element in a chip's memory, where partial sums are f32 however they travel.
   int bytes(const std::string& value) const {
     const ValueDecl& declared = *declared_.at(value);
-    if (declared.layout.is_partial()) return bytes_of(WireType::f32);
+    if (declared.layout.is_partial()) return bytes_of(NumberFormat::f32);
     return bytes_of(wire_type(declared, numerics_, config_));
   }
   std::int64_t extent(const std::string& value, char letter) const {

@@ -82,20 +82,21 @@ std::string dims_of(const Role& role, const ModelRows* rows) {
   return letters;
 }
 
-WireType wire_type(const ValueDecl& value, const Numerics& numerics, const ModelConfig& config) {
+NumberFormat wire_type(const ValueDecl& value, const Numerics& numerics,
+                       const ModelConfig& config) {
   const Role& role = value.role;
   if (role.kind == Role::Kind::weight) {
     const WeightRow* const row = weight_row(role.name, config.rows.get());
-    return row == nullptr ? WireType::f32 : row->wire(numerics);
+    return row == nullptr ? NumberFormat::f32 : row->wire(numerics);
   }
   const ModelRows* const rows = config.rows.get();
   const ValueRow* const row = value_row(role, rows);
   const bool rounded = role.kind != Role::Kind::raw && role.kind != Role::Kind::scaled &&
                        role.kind != Role::Kind::unstored;
   if (value.layout.is_partial())
-    return partial_wire_type(role, numerics, rows) == FloatType::bf16 ? WireType::bf16
-                                                                      : WireType::f32;
-  if (row == nullptr || !rounded) return WireType::f32;
+    return partial_wire_type(role, numerics, rows) == FloatType::bf16 ? NumberFormat::bf16
+                                                                      : NumberFormat::f32;
+  if (row == nullptr || !rounded) return NumberFormat::f32;
   return row->wire(numerics, config);
 }
 

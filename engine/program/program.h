@@ -114,7 +114,7 @@ inline constexpr std::string_view kLayerProgram = "layer", kHandOverProgram = "h
 /// The type in which a value's elements travel between chips. For complete checkpoints (those of
 /// the preceding pass too), partial sums and weights it is what the registry says; raw, scaled and
 /// unstored values travel as f32.
-WireType wire_type(const ValueDecl& value, const Numerics& numerics, const ModelConfig& config);
+NumberFormat wire_type(const ValueDecl& value, const Numerics& numerics, const ModelConfig& config);
 /// In the f32 regime, the type that a value's sums are accumulated in (acc, for S of a W matrix),
 /// and the type that its partial sums travel in (wire). Both are f32 where the registry does not
 /// say that acc and wire apply to the value.

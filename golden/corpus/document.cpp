@@ -13,7 +13,6 @@ namespace shardproof::corpus {
 namespace {
 
 using dump::Attributes;
-using dump::Encoding;
 using dump::StoredArray;
 
 constexpr std::array kKinds = {std::pair{Kind::layouts, std::string_view("layouts")},
@@ -22,7 +21,7 @@ constexpr std::array kKinds = {std::pair{Kind::layouts, std::string_view("layout
 
 template <class T>
 void put_array(dump::Dump& golden, const std::string& name, const Shape& shape,
-               std::span<const T> elements, Encoding encoding, Attributes attributes) {
+               std::span<const T> elements, NumberFormat encoding, Attributes attributes) {
   attributes["order"] = std::to_string(golden.order.size());
   dump::Value value;
   value.attributes = std::move(attributes);
@@ -91,7 +90,7 @@ std::optional<std::string> difference(const std::string& name, const StoredArray
   if (expected.shape != found.shape)
     return fmt::format("{} is {}, expected {}", name, in_brackets(found.shape),
                        in_brackets(expected.shape));
-  const std::size_t size = bytes_of(expected.encoding);
+  const auto size = static_cast<std::size_t>(bytes_of(expected.encoding));
   for (std::size_t i = 0; i < expected.size(); ++i)
     if (std::memcmp(expected.bytes.data() + i * size, found.bytes.data() + i * size, size) != 0)
       return fmt::format("{} is {:.9g}, expected {:.9g}", place(name, expected.shape, i),
@@ -128,15 +127,15 @@ Kind kind_of(const dump::Dump& golden) {
 
 void put(dump::Dump& golden, const std::string& name, const Shape& shape,
          std::span<const float> elements, Attributes attributes) {
-  put_array(golden, name, shape, elements, Encoding::f32, std::move(attributes));
+  put_array(golden, name, shape, elements, NumberFormat::f32, std::move(attributes));
 }
 void put(dump::Dump& golden, const std::string& name, const Shape& shape,
          std::span<const std::int32_t> elements, Attributes attributes) {
-  put_array(golden, name, shape, elements, Encoding::int32, std::move(attributes));
+  put_array(golden, name, shape, elements, NumberFormat::int32, std::move(attributes));
 }
 void put(dump::Dump& golden, const std::string& name, const Shape& shape,
          std::span<const std::int8_t> elements, Attributes attributes) {
-  put_array(golden, name, shape, elements, Encoding::int8, std::move(attributes));
+  put_array(golden, name, shape, elements, NumberFormat::int8, std::move(attributes));
 }
 
 void save(const dump::Dump& golden, const std::filesystem::path& path) {
@@ -149,9 +148,9 @@ void save(const dump::Dump& golden, const std::filesystem::path& path) {
       const StoredArray& stored = value.whole;
       const Hdf5Writer::Object made = [&] {
         switch (stored.encoding) {
-          case Encoding::int32:
+          case NumberFormat::int32:
             return dataset<std::int32_t>(file, root, name, stored);
-          case Encoding::int8:
+          case NumberFormat::int8:
             return dataset<std::int8_t>(file, root, name, stored);
           default:
             return dataset<float>(file, root, name, stored);

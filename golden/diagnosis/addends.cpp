@@ -97,7 +97,7 @@ Site site_of(const Question& q, const Addends& a, const Axes& set) {
 
 /// Returns the value with each addend counted as often as `counts` says.
 bounds::FunctionValue counted(const Addends& a, const std::vector<int>& counts, std::size_t g,
-                              const bounds::DeclaredArithmetic& by, bounds::Format kept) {
+                              const bounds::DeclaredArithmetic& by, NumberFormat kept) {
   bounds::FunctionValue v;
   if (a.sum == nullptr) {
     // A single addition of two values is rounded only as the value itself.

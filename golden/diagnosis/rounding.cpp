@@ -14,11 +14,10 @@
 namespace shardproof::diagnosis {
 namespace {
 
-using bounds::Format;
-
 /// Returns a number rounded to bf16; exact if its bounds round to a single value.
 bounds::FunctionValue rounded(const bounds::FunctionValue& v) {
-  const bounds::Interval to = bounds::values(bounds::around(v.center, v.radius), Format::bf16);
+  const bounds::Interval to =
+      bounds::values(bounds::around(v.center, v.radius), NumberFormat::bf16);
   return {0.5 * (to.low + to.high), 0.5 * (to.high - to.low), 0.0};
 }
 
@@ -34,13 +33,14 @@ class Rounding : Family {
   using Family::Family;
 
   void run() {
-    const Format own = q_.format();
+    const NumberFormat own = q_.format();
     // Partial sums are rounded separately.
-    if (own != Format::bf16 && q_.summed().empty())
-      of_result(Format::bf16, "the result is rounded to bf16", 5);
-    if (own == Format::f64 && q_.summed().empty())
-      of_result(Format::f32, "the result is rounded to f32", 4);
-    if (own == Format::bf16) of_result(Format::f32, "the result is not rounded to bf16", 4);
+    if (own != NumberFormat::bf16 && q_.summed().empty())
+      of_result(NumberFormat::bf16, "the result is rounded to bf16", 5);
+    if (own == NumberFormat::f64 && q_.summed().empty())
+      of_result(NumberFormat::f32, "the result is rounded to f32", 4);
+    if (own == NumberFormat::bf16)
+      of_result(NumberFormat::f32, "the result is not rounded to bf16", 4);
     if (const std::optional<Contraction> c = contraction_of(q_); c && q_.name() != "embed")
       of_sum(*c);
     else
@@ -51,7 +51,7 @@ class Rounding : Family {
 
  private:
   Candidate candidate(std::string detail, int parameters, Prediction at = {},
-                      std::optional<Format> format = std::nullopt) const {
+                      std::optional<NumberFormat> format = std::nullopt) const {
     return {.fault = "rounding",
             .detail = std::move(detail),
             .parameters = parameters,
@@ -59,32 +59,32 @@ class Rounding : Family {
             .format = format};
   }
 
-  void of_result(Format format, std::string detail, int parameters) {
+  void of_result(NumberFormat format, std::string detail, int parameters) {
     search_.consider(candidate(std::move(detail), parameters,
                                q_.logical([&q = q_](std::size_t g) { return q.expected_at(g); }),
                                format));
-    if (format != Format::bf16) return;
+    if (format != NumberFormat::bf16) return;
     // Then also rounds every operation before the result.
     bounds::DeclaredArithmetic by = q_.declared();
-    by.sums = Format::bf16;
+    by.sums = NumberFormat::bf16;
     of_arithmetic("sums are kept as bf16", 20, by);
-    by.operations = bounds::Arithmetic::of(Format::bf16, 1);
+    by.operations = bounds::Arithmetic::of(NumberFormat::bf16, 1);
     by.sums = q_.declared().sums;
     of_arithmetic("all operations are of bf16", 21, by);
-    by.sums = Format::bf16;
+    by.sums = NumberFormat::bf16;
     of_arithmetic("all operations and sums are of bf16", 22, by);
   }
 
   void of_arithmetic(std::string detail, int parameters, const bounds::DeclaredArithmetic& by) {
-    try_change(candidate(std::move(detail), parameters, {}, Format::bf16), {.declared = by});
+    try_change(candidate(std::move(detail), parameters, {}, NumberFormat::bf16), {.declared = by});
   }
 
   /// Tries a prediction with and without a rounded result.
   void both(const std::string& detail, int parameters, const Prediction& at) {
     search_.consider(candidate(detail, parameters, at));
-    if (q_.format() != Format::bf16 && q_.summed().empty())
+    if (q_.format() != NumberFormat::bf16 && q_.summed().empty())
       search_.consider(
-          candidate(detail + ", and so is the result", parameters + 6, at, Format::bf16));
+          candidate(detail + ", and so is the result", parameters + 6, at, NumberFormat::bf16));
   }
 
   void of_sum(const Contraction& c) {
@@ -153,8 +153,8 @@ class Rounding : Family {
                   }));
     partial.axes = list.sorted().to_string();
     search_.consider(partial);
-    if (q_.format() == Format::bf16 || !q_.summed().empty()) return;
-    partial.format = Format::bf16;
+    if (q_.format() == NumberFormat::bf16 || !q_.summed().empty()) return;
+    partial.format = NumberFormat::bf16;
     partial.detail += ", and so is the result";
     partial.parameters += 6;
     search_.consider(std::move(partial));

@@ -61,34 +61,34 @@ Places any_places() {
 }
 
 bool rounds_coarsely(const Arithmetic& arithmetic, const ModelConfig& config) {
-  const auto coarse = [](Precision kept) {
-    return kept == Precision::bf16 || kept == Precision::f16;
+  const auto coarse = [](NumberFormat kept) {
+    return kept == NumberFormat::bf16 || kept == NumberFormat::f16;
   };
   return coarse(arithmetic.values) || config.cache == CacheType::bf16;
 }
 
-double step_of(double v, Precision kept) {
-  if (kept != Precision::bf16 && kept != Precision::f16) return 0.0;
-  const int digits = kept == Precision::bf16 ? 7 : 10, least = kept == Precision::bf16 ? -126 : -14;
+double step_of(double v, NumberFormat kept) {
+  if (kept != NumberFormat::bf16 && kept != NumberFormat::f16) return 0.0;
+  const int digits = kept == NumberFormat::bf16 ? 7 : 10,
+            least = kept == NumberFormat::bf16 ? -126 : -14;
   const int power = v == 0 || !std::isfinite(v) ? least : std::max(std::ilogb(v), least);
   return std::ldexp(1.0, power - digits);
 }
 
-float rounded(float v, Precision kept) {
+float rounded(float v, NumberFormat kept) {
   switch (kept) {
-    case Precision::bf16:
+    case NumberFormat::bf16:
       return round_to_bf16(v);
-    case Precision::f16:
+    case NumberFormat::f16:
       return round_to_f16(v);
-    case Precision::f32:
-    case Precision::f64:
+    default:
       break;
   }
   return v;
 }
 
-double rounded(double v, Precision kept) {
-  return kept == Precision::f64 ? v : static_cast<double>(rounded(static_cast<float>(v), kept));
+double rounded(double v, NumberFormat kept) {
+  return kept == NumberFormat::f64 ? v : static_cast<double>(rounded(static_cast<float>(v), kept));
 }
 
 }  // namespace shardproof::rerun

@@ -4,12 +4,10 @@
 #include <span>
 #include <string_view>
 
+#include "weights/base/number_format.h"
 #include "weights/model/model_config.h"
 
 namespace shardproof::rerun {
-
-/// The format of a stored number.
-enum class Precision { f32, bf16, f16, f64 };
 
 /// A step of a formula that may round to the format of values, besides the stores of docs/spec.md.
 enum class Place : std::uint8_t {
@@ -56,12 +54,12 @@ Places any_places();
 
 /// The arithmetic of a rerun. Sums and all operations are f32, or f64 if values are.
 struct Arithmetic {
-  Precision values = Precision::f32;
+  NumberFormat values = NumberFormat::f32;
   Places places = {};
-  Precision sums = Precision::f32;  ///< of W matrices: rounding of each addition
+  NumberFormat sums = NumberFormat::f32;  ///< of W matrices: rounding of each addition
   /// How often a partial sum of a W matrix is rounded when it is sent, and to which format.
   int wire_roundings = 0;
-  Precision wire = Precision::bf16;
+  NumberFormat wire = NumberFormat::bf16;
   /// True if a number kept in fewer digits than f32 rounds up or down at random, with probability
   /// by distance. A run that rounds to nearest gives most such numbers as the exact regime does,
   /// and few to the other side; a few runs may give none of those, where another gives one.
@@ -72,10 +70,10 @@ struct Arithmetic {
 bool rounds_coarsely(const Arithmetic& arithmetic, const ModelConfig& config);
 
 /// Returns the spacing of the format around v; 0 for f32 and f64.
-double step_of(double v, Precision kept);
+double step_of(double v, NumberFormat kept);
 /// Rounds to nearest even. f16 includes subnormals and overflow to infinity.
-float rounded(float v, Precision kept);
+float rounded(float v, NumberFormat kept);
 /// Rounds as for f32; only Precision::f64 differs.
-double rounded(double v, Precision kept);
+double rounded(double v, NumberFormat kept);
 
 }  // namespace shardproof::rerun

@@ -121,7 +121,7 @@ std::vector<std::vector<double>> distances(const Question& question,
   const std::vector<PassPlan> passes = passes_to_run(question, asked);
   std::vector<Scaled> scaled;
   for (const RequestedValue& a : asked) scaled.push_back({a, root_mean_square(a)});
-  const bool wide = question.arithmetic.values == Precision::f64;
+  const bool wide = question.arithmetic.values == NumberFormat::f64;
   const auto found = wide ? by_run<double>(question, scaled, passes, runs, seed, threads)
                           : by_run<float>(question, scaled, passes, runs, seed, threads);
   for (const std::vector<double>& of_run : found)

@@ -24,9 +24,9 @@ struct Order {
 
 /// How the sums of a contraction round; by default only as the additions themselves do.
 struct Sums {
-  Precision kept = Precision::f64;  ///< format of each addition
-  int wire_roundings = 0;           ///< how often the running sum is rounded to `wire`
-  Precision wire = Precision::bf16;
+  NumberFormat kept = NumberFormat::f64;  ///< format of each addition
+  int wire_roundings = 0;                 ///< how often the running sum is rounded to `wire`
+  NumberFormat wire = NumberFormat::bf16;
 };
 
 /// Computes `columns` sums together. Real, float or double, is the type of additions and products.
@@ -51,13 +51,13 @@ class Adder {
         for (std::size_t i = b; i < end && i < b + order.block; ++i) {
           const std::size_t k = order.terms[i];
           add_term(block, factor(k), row(k), columns, order.fused);
-          if (sums.kept != Precision::f64) round(block, columns, sums.kept);
+          if (sums.kept != NumberFormat::f64) round(block, columns, sums.kept);
         }
         close(columns, order.pairs, sums.kept);
       }
       while (levels_.size() > 1) merge(columns, sums.kept);
       for (std::size_t c = 0; c < columns; ++c) out[c] = begin == 0 ? open_[c] : out[c] + open_[c];
-      if (sums.kept != Precision::f64) round(out, columns, sums.kept);
+      if (sums.kept != NumberFormat::f64) round(out, columns, sums.kept);
       levels_.clear();
       begin = end;
     }
@@ -70,7 +70,7 @@ class Adder {
     else
       for (std::size_t c = 0; c < columns; ++c) sum[c] += factor * row[c];
   }
-  static void round(Real* sum, std::size_t columns, Precision kept) {
+  static void round(Real* sum, std::size_t columns, NumberFormat kept) {
     for (std::size_t c = 0; c < columns; ++c) sum[c] = rounded(sum[c], kept);
   }
   /// Pushes the next block's sums, initially 0, onto the stack of unmerged ones.
@@ -83,14 +83,14 @@ class Adder {
     return sum;
   }
   /// With `pairs` merges sums of equal level; otherwise adds the block to the running sum.
-  void close(std::size_t columns, bool pairs, Precision kept) {
+  void close(std::size_t columns, bool pairs, NumberFormat kept) {
     while (levels_.size() > 1 && (!pairs || levels_.back() == levels_[levels_.size() - 2]))
       merge(columns, kept);
   }
-  void merge(std::size_t columns, Precision kept) {
+  void merge(std::size_t columns, NumberFormat kept) {
     Real* const to = open_.data() + (levels_.size() - 2) * columns;
     for (std::size_t c = 0; c < columns; ++c) to[c] += to[columns + c];
-    if (kept != Precision::f64) round(to, columns, kept);
+    if (kept != NumberFormat::f64) round(to, columns, kept);
     levels_.pop_back();
     ++levels_.back();
   }

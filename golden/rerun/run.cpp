@@ -193,7 +193,7 @@ auto Run<Real>::project(std::string_view name, Inputs inputs) -> Vector {
           {input->data() + k, matrix->inputs(), matrix->numbers.data() + k * matrix->columns});
   const Matrix& first = *inputs.begin()->second;
   const std::size_t columns = first.columns;
-  const Sums sums{arithmetic_.sums == Precision::f32 ? Precision::f64 : arithmetic_.sums,
+  const Sums sums{arithmetic_.sums == NumberFormat::f32 ? NumberFormat::f64 : arithmetic_.sums,
                   arithmetic_.wire_roundings, arithmetic_.wire};
   const Order& in = order(name, terms.size());
   Vector y(tokens_.size() * columns);

@@ -65,7 +65,7 @@ class Run {
   Real kept(Real v) { return kept_as(v, arithmetic_.values); }
   Real kept(Real v, Place place) { return places_.has(place) ? kept(v) : v; }
   /// For random rounding adds a random offset of at most half a step before rounding to nearest.
-  Real kept_as(Real v, Precision kept) {
+  Real kept_as(Real v, NumberFormat kept) {
     if (!arithmetic_.by_chance) return rounded(v, kept);
     return rounded(
         static_cast<Real>(static_cast<double>(v) + (chance_.fraction() - 0.5) * step_of(v, kept)),

@@ -54,7 +54,7 @@ void Run<Real>::append(std::size_t layer, Vector k, Vector v) {
   const std::size_t KQ = at(model_.config.K * model_.config.Q);
   if (model_.config.cache == CacheType::bf16)
     for (Vector* const part : {&k, &v})
-      for (Real& number : *part) number = kept_as(number, Precision::bf16);
+      for (Real& number : *part) number = kept_as(number, NumberFormat::bf16);
   auto& caches = (plan_.phase == Phase::prefix ? prefixes_ : caches_)[layer];
   for (std::size_t t = 0; t < tokens_.size(); ++t) {
     Cache& cache = caches[tokens_[t].row];

@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     must(header.is_text() || header.element_bytes() > 0);
     const dump::ElementType type = dump::element_type(header, "v");
     const dump::EncodingOrNot known = dump::encoding_of(type, {});
-    must(known.encoding ? dump::bytes_of(*known.encoding) >= type.bytes : !known.why.empty());
+    must(known.encoding ? static_cast<std::size_t>(bytes_of(*known.encoding)) >= type.bytes
+                        : !known.why.empty());
   });
   return 0;
 }

@@ -9,7 +9,8 @@ namespace shardproof::dump {
 class CountingSink : public Sink {
  public:
   void attribute(std::string_view, std::string_view) override {}
-  void array(std::string_view, const Attributes&, Encoding encoding, const Shape& shape) override {
+  void array(std::string_view, const Attributes&, NumberFormat encoding,
+             const Shape& shape) override {
     complete();
     missing_ = bytes_of(encoding) * static_cast<std::uint64_t>(element_count(shape));
     must(missing_ <= kAllowance);

@@ -136,7 +136,7 @@ std::string memory_of(const Candidate& one, const cost::Chip& chip) {
 /// Returns the bytes that a chip sends in all layers by the paper's volumes, on which the seconds
 /// are based.
 double sent_by_paper(const Candidate& one) {
-  return static_cast<double>(one.placed.layers) * one.layer_elements * bytes_of(WireType::bf16);
+  return static_cast<double>(one.placed.layers) * one.layer_elements * bytes_of(NumberFormat::bf16);
 }
 
 std::string sent_by(const PlanReport& report, const Candidate& one) {

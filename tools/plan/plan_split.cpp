@@ -95,7 +95,7 @@ nlohmann::json slice_json(const cost::Choice& choice, const Layout& cache) {
 SplitPlan plan_two_slices(const cost::PlanRequest& request, cost::SplitGoal goal) {
   goal.context = request.prompt;
   goal.steps = request.gen;
-  goal.cache_bytes = bytes_of(WireType::bf16);
+  goal.cache_bytes = bytes_of(NumberFormat::bf16);
   cost::PlanRequest of_one = request;
   of_one.batches = {1};
   std::map<WeightType, SlicesOfType> types;

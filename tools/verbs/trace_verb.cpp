@@ -41,7 +41,7 @@ Form form_of(const dump::Value& value) {
 nlohmann::json as_json(const std::string& name, const dump::Value& value) {
   const Form form = form_of(value);
   nlohmann::json out{{"name", name},
-                     {"type", dump::to_string(form.array.encoding)},
+                     {"type", to_string(form.array.encoding)},
                      {"shape", form.array.shape},
                      {"attributes", value.attributes}};
   if (form.chips > 0) out["chips"] = form.chips;
@@ -81,7 +81,7 @@ int inspect(const TraceFlags& o) {
     const dump::Value& value = file.values.find(name)->second;
     const Form form = form_of(value);
     const std::string other = text_of(value.attributes, "same_as");
-    fmt::print("{:<{}} {:<6} {:<24} {}{}\n", name, widest, dump::to_string(form.array.encoding),
+    fmt::print("{:<{}} {:<6} {:<24} {}{}\n", name, widest, to_string(form.array.encoding),
                text_of(value.attributes, "layout"),
                other.empty() ? in_brackets(form.array.shape) : "the same as " + other,
                form.chips > 0 ? fmt::format(" on {} chips", form.chips) : "");

@@ -149,8 +149,9 @@ int inspect(const WeightsFlags& o) {
                "shape", "min", "max", "rms");
   }
   for (const WeightSpec& spec : specs) {
-    const WireType type =
-        spec.int8 && weights.stored_type() == WeightType::int8 ? WireType::int8 : WireType::f32;
+    const NumberFormat type = spec.int8 && weights.stored_type() == WeightType::int8
+                                  ? NumberFormat::int8
+                                  : NumberFormat::f32;
     const Tensor& t = weights.at(spec.name);
     double least = t.data[0], most = t.data[0], squares = 0.0;
     for (float v : t.data) {

@@ -29,31 +29,33 @@ struct NumberFormatRow {
   int exponent_bits;  ///< 0: whole numbers, two's complement
   int fraction_bits;
   bool has_infinity;  ///< otherwise of the largest exponent only the last fraction is no number
+  /// Half the spacing around 1 and around 0: a rounding to nearest changes x by at most unit·|x|,
+  /// or least where x is subnormal. 0 of whole numbers, and least of f64, which no product of f32
+  /// reaches.
+  double unit, least;
+  double largest;  ///< of the finite numbers
 
   int bias() const { return (1 << (exponent_bits - 1)) - 1; }
-  /// Returns u: a rounding to nearest changes a normal number x by at most u |x|.
-  double unit() const;
-  /// Returns the least positive number: what is below normal numbers is rounded to half of it.
-  double least() const;
-  /// Returns the largest finite number.
-  double largest() const;
 };
 
 inline constexpr std::array<NumberFormatRow, 9> kNumberFormats{{
-    {NumberFormat::f64, "f64", "F64", 8, 11, 52, true},
-    {NumberFormat::f32, "f32", "F32", 4, 8, 23, true},
-    {NumberFormat::bf16, "bf16", "BF16", 2, 8, 7, true},
-    {NumberFormat::f16, "f16", "F16", 2, 5, 10, true},
-    {NumberFormat::f8_e4m3, "f8_e4m3", "F8_E4M3", 1, 4, 3, false},
-    {NumberFormat::f8_e5m2, "f8_e5m2", "F8_E5M2", 1, 5, 2, true},
-    {NumberFormat::int8, "int8", "I8", 1, 0, 0, false},
-    {NumberFormat::int32, "int32", "I32", 4, 0, 0, false},
-    {NumberFormat::int64, "int64", "I64", 8, 0, 0, false},
+    {NumberFormat::f64, "f64", "F64", 8, 11, 52, true, 0x1p-53, 0.0, 0x1.fffffffffffffp1023},
+    {NumberFormat::f32, "f32", "F32", 4, 8, 23, true, 0x1p-24, 0x1p-150, 0x1.fffffep127},
+    {NumberFormat::bf16, "bf16", "BF16", 2, 8, 7, true, 0x1p-8, 0x1p-134, 0x1.fep127},
+    {NumberFormat::f16, "f16", "F16", 2, 5, 10, true, 0x1p-11, 0x1p-25, 65504.0},
+    {NumberFormat::f8_e4m3, "f8_e4m3", "F8_E4M3", 1, 4, 3, false, 0x1p-4, 0x1p-10, 448.0},
+    {NumberFormat::f8_e5m2, "f8_e5m2", "F8_E5M2", 1, 5, 2, true, 0x1p-3, 0x1p-17, 57344.0},
+    {NumberFormat::int8, "int8", "I8", 1, 0, 0, false, 0.0, 0.0, 127.0},
+    {NumberFormat::int32, "int32", "I32", 4, 0, 0, false, 0.0, 0.0, 2147483647.0},
+    {NumberFormat::int64, "int64", "I64", 8, 0, 0, false, 0.0, 0.0, 0x1p63},
 }};
 
 constexpr const NumberFormatRow& row_of(NumberFormat format) {
   return kNumberFormats[static_cast<std::size_t>(format)];
 }
+
+constexpr std::string_view to_string(NumberFormat format) { return row_of(format).word; }
+constexpr int bytes_of(NumberFormat format) { return row_of(format).bytes; }
 
 /// Returns the number that bits are in a format: of a float exactly, infinities and NaN included;
 /// of int64 the nearest f64.

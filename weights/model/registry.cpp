@@ -67,16 +67,6 @@ std::string_view to_string(Section section) {
   return word_in(kWords, section);
 }
 
-std::string_view to_string(WireType type) {
-  static constexpr std::pair<std::string_view, WireType> kWords[] = {{"f32", WireType::f32},
-                                                                     {"bf16", WireType::bf16},
-                                                                     {"int8", WireType::int8},
-                                                                     {"int32", WireType::int32}};
-  return word_in(kWords, type);
-}
-
-int bytes_of(WireType type) { return type == WireType::int8 ? 1 : type == WireType::bf16 ? 2 : 4; }
-
 namespace {
 
 bool is_of(const WeightRow& scale, std::string_view matrix) {
@@ -92,17 +82,17 @@ bool has_codes(std::string_view matrix) {
 
 }  // namespace
 
-WireType ValueRow::wire(const Numerics& numerics, const ModelConfig& config) const {
-  if (integer) return WireType::int32;
+NumberFormat ValueRow::wire(const Numerics& numerics, const ModelConfig& config) const {
+  if (integer) return NumberFormat::int32;
   if (cache && config.cache != CacheType::as_act)
-    return config.cache == CacheType::bf16 ? WireType::bf16 : WireType::f32;
-  return stored && numerics.act == ActType::bf16 ? WireType::bf16 : WireType::f32;
+    return config.cache == CacheType::bf16 ? NumberFormat::bf16 : NumberFormat::f32;
+  return stored && numerics.act == ActType::bf16 ? NumberFormat::bf16 : NumberFormat::f32;
 }
 
-WireType WeightRow::wire(const Numerics& numerics) const {
-  if (kind != WeightKind::matrix) return WireType::f32;
-  if (numerics.weights == WeightType::int8 && has_codes(name)) return WireType::int8;
-  return numerics.weights == WeightType::bf16 ? WireType::bf16 : WireType::f32;
+NumberFormat WeightRow::wire(const Numerics& numerics) const {
+  if (kind != WeightKind::matrix) return NumberFormat::f32;
+  if (numerics.weights == WeightType::int8 && has_codes(name)) return NumberFormat::int8;
+  return numerics.weights == WeightType::bf16 ? NumberFormat::bf16 : NumberFormat::f32;
 }
 
 const ValueRow* value_row(std::string_view name, const ModelRows* rows) {

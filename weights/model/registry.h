@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weights/base/number_format.h"
 #include "weights/base/tensor.h"
 #include "weights/model/model_config.h"
 #include "weights/model/numerics.h"
@@ -26,11 +27,6 @@ enum class ValueKind {
   input,        ///< int32 [BL], an input of a pass
   constant      ///< a vector of ones
 };
-
-/// Type in which an element of a complete value or of a weight travels between chips.
-enum class WireType { f32, bf16, int8, int32 };
-std::string_view to_string(WireType type);
-int bytes_of(WireType type);
 
 /// Model-independent description of a named value.
 struct ValueRow {
@@ -56,7 +52,7 @@ struct ValueRow {
   bool (*in_model)(const ModelConfig&) = nullptr;  ///< whether a model has the value
 
   /// Returns the type in which the complete value travels.
-  WireType wire(const Numerics& numerics, const ModelConfig& config) const;
+  NumberFormat wire(const Numerics& numerics, const ModelConfig& config) const;
 };
 
 /// Returns all value rows: checkpoints in the order of docs/spec.md's table, then the other values.
@@ -91,7 +87,7 @@ struct WeightRow {
   std::array<std::string_view, 2> scaled = {};
   std::string_view file = {};  ///< its name in weights files, if that is another
 
-  WireType wire(const Numerics& numerics) const;
+  NumberFormat wire(const Numerics& numerics) const;
 };
 
 /// Returns all weight rows in file order: of the model, of a layer, of the model.

@@ -17,7 +17,7 @@ double stream_bytes(const Strategy& strategy, const ModelConfig& model, const To
   const Layout& layout = strategy.table().find("in")->steps.front().layout;
   double elements = pass.tokens() * static_cast<double>(model.E);
   for (const Layout::Dim& dim : layout.dims()) elements /= torus.size(dim.axes);
-  return elements * bytes_of(WireType::bf16);
+  return elements * bytes_of(NumberFormat::bf16);
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ Bounds Evaluator::bounds_by_paper(const Candidate& candidate, const Work& work) 
   if (chips > 1)
     bounds.layer.communication = candidate.layer_elements /
                                  static_cast<double>(candidate.passes()) *
-                                 bytes_of(WireType::bf16) / chip.sends(3);
+                                 bytes_of(NumberFormat::bf16) / chip.sends(3);
   return bounds;
 }
 

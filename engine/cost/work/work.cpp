@@ -105,7 +105,7 @@ class ProgramCosts {
   /// that chips would keep.
   int element_bytes(const std::string& value) const {
     const ValueDecl& decl = declared(value);
-    if (decl.layout.is_partial()) return bytes_of(WireType::f32);
+    if (decl.layout.is_partial()) return bytes_of(NumberFormat::f32);
     if (decl.role.kind == Role::Kind::weight)
       if (const WeightRow* const row = weight_row(decl.role.name))
         return bytes_of_weight(*row, numerics_.weights);

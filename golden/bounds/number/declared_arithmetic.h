@@ -36,16 +36,17 @@ struct Adding {
 
 /// The declared arithmetic of the program that wrote the dump.
 struct DeclaredArithmetic {
-  Format values = Format::f32;  ///< storage format of values that st() rounds
-  Format sums = Format::f32;    ///< accumulator format
-  Arithmetic operations = Arithmetic::of(Format::f32, 4);  ///< arithmetic of everything except sums
-  Ulp ulp = {};                                            ///< in ulp of `operations`' unit
+  NumberFormat values = NumberFormat::f32;  ///< storage format of values that st() rounds
+  NumberFormat sums = NumberFormat::f32;    ///< accumulator format
+  Arithmetic operations =
+      Arithmetic::of(NumberFormat::f32, 4);  ///< arithmetic of everything except sums
+  Ulp ulp = {};                              ///< in ulp of `operations`' unit
   /// Extra roundings per product: one for each constant folded into a factor, such as a scale
   /// folded into a weight.
   int folded = 0;
   /// Most wire roundings of a partial sum: 1 for a group of K chips, K−1 for a ring.
   int wire_roundings = 0;
-  Format wire = Format::bf16;
+  NumberFormat wire = NumberFormat::bf16;
   std::string rounding = {};  ///< see require_rounding; empty: every place may round
   Reduction reduction = Reduction::named;
   Order order = Order::any;
@@ -54,7 +55,7 @@ struct DeclaredArithmetic {
   Adding adding = {};
   bool confident = true;  ///< whether bounds of probability 1-2^-41 are used
   /// Accumulator format of products with the layers' matrices; nullopt: `sums`.
-  std::optional<Format> matrix_sums = {};
+  std::optional<NumberFormat> matrix_sums = {};
 
   /// Returns a copy with the accumulators of products with the layers' matrices as `sums`.
   DeclaredArithmetic of_matrix_product() const {
@@ -69,7 +70,7 @@ struct DeclaredArithmetic {
   /// The factor that holds a folded constant is rounded to the format of the values.
   double unit_of_folded() const { return std::max(unit_of(sums), unit_of(values)); }
   /// Returns the format of values that are not stored: score, max, exp, denom, logits.
-  Format unstored() const { return narrow_storage(values) ? Format::f32 : values; }
+  NumberFormat unstored() const { return narrow_storage(values) ? NumberFormat::f32 : values; }
 };
 
 }  // namespace shardproof::bounds

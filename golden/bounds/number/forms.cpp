@@ -16,7 +16,7 @@ constexpr double kFlushed = 0x1p-126;
 /// The operations of a formula, each rounded to the storage format as `rounds` says.
 class Form {
  public:
-  Form(const Operations& by, Rounds rounds, Format storage)
+  Form(const Operations& by, Rounds rounds, NumberFormat storage)
       : by_(by), rounds_(rounds), storage_(storage) {}
 
   /// A number that overflows is left unrounded: later operations treat it like infinity.
@@ -71,21 +71,21 @@ class Form {
  private:
   const Operations& by_;
   Rounds rounds_;
-  Format storage_;
+  NumberFormat storage_;
 };
 
 Number twice(const Number& x) { return {2 * x.center, 2 * x.worst, 2 * x.likely}; }
 
 }  // namespace
 
-Number rounded_if(const Number& x, Rounds rounds, Format storage) {
+Number rounded_if(const Number& x, Rounds rounds, NumberFormat storage) {
   if (rounds == Rounds::none) return x;
   const Number as_stored = stored(x, storage);
   return rounds == Rounds::each ? as_stored : hull(x, as_stored);
 }
 
 Number activation_forms(Ffn ffn, Softmax softmax, const Number& x, const Operations& by,
-                        Rounds rounds, Format storage) {
+                        Rounds rounds, NumberFormat storage) {
   const Form form(by, rounds, storage);
   switch (ffn) {
     case Ffn::swiglu: {
@@ -103,7 +103,7 @@ Number activation_forms(Ffn ffn, Softmax softmax, const Number& x, const Operati
 
 Number exponential_forms(Softmax softmax, const Number& score, const Number& top,
                          const Operations& by, const Operations& of_values, Rounds difference,
-                         Format storage) {
+                         NumberFormat storage) {
   Number x = rounded_if(of_values.minus(score, top), difference, storage);
   // exp2 of scores in units of ln 2: score and max are first multiplied by a constant each.
   const double scaled = 2 * by.unit() * (std::abs(score.center) + std::abs(top.center));

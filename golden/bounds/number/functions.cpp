@@ -44,7 +44,7 @@ double of_gelu_erf(double x, const Arithmetic& by) {
 
 }  // namespace
 
-Arithmetic Arithmetic::of(Format format, double ulp) {
+Arithmetic Arithmetic::of(NumberFormat format, double ulp) {
   const double unit = unit_of(format);
   return {unit, 2 * ulp * unit};
 }

@@ -12,7 +12,7 @@ struct Arithmetic {
   double function = 0x1p-49;  ///< 8 ulp of f64 (docs/spec.md section 1.4)
 
   /// Returns the arithmetic whose operations are in `format` and whose functions err by `ulp` ulp.
-  static Arithmetic of(Format format, double ulp = 8);
+  static Arithmetic of(NumberFormat format, double ulp = 8);
 };
 
 /// The value of a formula of docs/spec.md section 2, computed in f64, and the maximum distance of

@@ -18,21 +18,6 @@ struct Short {
 constexpr Short kBf16{8, 0x1p128, 0x1p-126, 0x1p-81};
 constexpr Short kF16{11, 0x1p16, 0x1p-14, 0x1p28};
 
-/// Half the spacing of a format's numbers around 1, and around 0.
-struct Rounding {
-  double unit, least;
-};
-const Rounding& rounding_to(Format format) {
-  static constexpr Rounding of_f32{0x1p-24, 0x1p-150}, of_bf16{0x1p-8, 0x1p-134},
-      of_f16{0x1p-11, 0x1p-25};
-  // Real computations never underflow f64; an exact zero stays zero.
-  static constexpr Rounding of_f64{0x1p-53, 0.0};
-  return format == Format::f32    ? of_f32
-         : format == Format::bf16 ? of_bf16
-         : format == Format::f16  ? of_f16
-                                  : of_f64;
-}
-
 /// Rounds an f64 to the nearest number of a 16-bit format in one step; infinite beyond the largest.
 /// Works on the f64's bits for speed: bounds do most of their rounding here.
 double to_short(double v, const Short& format) {
@@ -67,52 +52,49 @@ Interval both_ways(const Interval& of, const Short& format) {
 
 }  // namespace
 
-double unit_of(Format format) { return rounding_to(format).unit; }
-double least_of(Format format) { return rounding_to(format).least; }
-
-double nearest(double number, Format format) {
+double nearest(double number, NumberFormat format) {
   switch (format) {
-    case Format::f32:
+    case NumberFormat::f32:
       return to_f32(number);
-    case Format::bf16:
+    case NumberFormat::bf16:
       return to_short(number, kBf16);
-    case Format::f16:
+    case NumberFormat::f16:
       return to_short(number, kF16);
-    case Format::f64:
+    default:
       break;
   }
   return number;
 }
 
-Interval values(const Interval& of, Format format) {
+Interval values(const Interval& of, NumberFormat format) {
   if (std::isnan(of.low) || std::isnan(of.high)) return {-kInfinity, kInfinity};
   switch (format) {
-    case Format::f32:
+    case NumberFormat::f32:
       return {to_f32(of.low), to_f32(of.high)};
-    case Format::bf16:
+    case NumberFormat::bf16:
       return both_ways(of, kBf16);
-    case Format::f16:
+    case NumberFormat::f16:
       return both_ways(of, kF16);
-    case Format::f64:
+    default:
       break;
   }
   return of;
 }
 
-bool holds(const Interval& ends, Format format, double value) {
+bool holds(const Interval& ends, NumberFormat format, double value) {
   if (std::isnan(value)) return ends.low == -kInfinity && ends.high == kInfinity;
   const Interval own = values({value, value}, format);
   return ends.low <= value && value <= ends.high && own.low == value && own.high == value;
 }
 
-double distance(double value, Format format, double number) {
+double distance(double value, NumberFormat format, double number) {
   if (!std::isfinite(value) || !std::isfinite(number))
     return nearest(number, format) == value ? 0.0 : kInfinity;
   const double away = std::abs(value - number);
   return std::max(away - unit_of(format) * std::abs(value) - least_of(format), 0.0);
 }
 
-void Slack::see(const Interval& of, Format format, double value) {
+void Slack::see(const Interval& of, NumberFormat format, double value) {
   const double middle = 0.5 * (of.low + of.high);
   const double error = std::abs(value - middle);
   if (!(error > error_) || std::isinf(error)) return;

@@ -3,21 +3,17 @@
 #include <cmath>
 #include <limits>
 
+#include "weights/base/number_format.h"
+
 namespace shardproof::bounds {
 
-/// Format of a value, rounded to nearest even. bf16 and f16: rounded directly, or through f32 as
-/// from f32 accumulators. f16 has subnormals, and infinity from 65520 on.
-enum class Format { f32, bf16, f16, f64 };
-
 /// Returns whether storing an f32 sum in this format rounds it once more.
-inline bool narrow_storage(Format format) {
-  return format == Format::bf16 || format == Format::f16;
+inline bool narrow_storage(NumberFormat format) {
+  return format == NumberFormat::bf16 || format == NumberFormat::f16;
 }
 
-/// unit_of: half the spacing of numbers around 1, so that |RN(x) − x| ≤ unit·|x| for a normal x.
-/// least_of: half the spacing around 0, the bound for a subnormal x.
-double unit_of(Format format);
-double least_of(Format format);
+inline double unit_of(NumberFormat format) { return row_of(format).unit; }
+inline double least_of(NumberFormat format) { return row_of(format).least; }
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -41,15 +37,15 @@ inline Interval around(double center, double radius) {
 }
 
 /// Returns the number of the format nearest to `number`, ties to even.
-double nearest(double number, Format format);
+double nearest(double number, NumberFormat format);
 
 /// Returns the values that numbers of the interval may round to: RN(low) to RN(high). Returns
 /// (−inf, +inf) if an end is NaN: nothing is known.
-Interval values(const Interval& of, Format format);
+Interval values(const Interval& of, NumberFormat format);
 
 /// Returns whether `value` is a number of the format between the ends; +0 equals −0. NaN is
 /// accepted only between infinite ends, where nothing is known.
-bool holds(const Interval& ends, Format format, double value);
+bool holds(const Interval& ends, NumberFormat format, double value);
 
 /// Returns the larger of two distances; infinite if one is NaN.
 inline double farther(double a, double b) {
@@ -59,13 +55,13 @@ inline double farther(double a, double b) {
 
 /// Returns the distance from a real number to the numbers that may round to `value`: 0 if it is one
 /// of them, infinite if the value is NaN.
-double distance(double value, Format format, double number);
+double distance(double value, NumberFormat format, double number);
 
 /// Tightness of a bound: allowed over actual error, at a tensor's element of largest error.
 class Slack {
  public:
   /// Records a value that is within its bound.
-  void see(const Interval& of, Format format, double value);
+  void see(const Interval& of, NumberFormat format, double value);
   /// Returns the slack, at least 1; 0 if no value differs from the middle of its interval.
   double slack() const;
 

@@ -27,7 +27,7 @@ IntervalTensor::IntervalTensor(Array<double> exact)
   likely = radius;
 }
 
-IntervalTensor IntervalTensor::rounded(Format format) const {
+IntervalTensor IntervalTensor::rounded(NumberFormat format) const {
   IntervalTensor r = *this;
   for (std::size_t i = 0; i < r.size(); ++i) r.set(i, stored(number(i), format));
   return r;

@@ -41,7 +41,7 @@ struct IntervalTensor {
 
   /// Returns the numbers after rounding to `format`. Each radius includes the number's own
   /// rounding; it is 0 if the whole interval rounds to one value.
-  IntervalTensor rounded(Format format) const;
+  IntervalTensor rounded(NumberFormat format) const;
   /// Returns a copy whose radius is the likely radius.
   IntervalTensor with_likely_radius() const;
 };

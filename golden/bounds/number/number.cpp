@@ -35,7 +35,7 @@ Number hull(const Number& a, const Number& b) {
           radius_of(center, {std::min(p.low, q.low), std::max(p.high, q.high)})};
 }
 
-Number stored(const Number& x, Format format) {
+Number stored(const Number& x, NumberFormat format) {
   if (x.worst == 0 && std::isinf(x.center)) return x;
   if (!std::isfinite(x.center) || !std::isfinite(x.worst)) return {x.center, kInfinity, kInfinity};
   const double center = nearest(x.center, format);

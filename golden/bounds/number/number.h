@@ -33,7 +33,7 @@ Number with_radii(double center, Radius&& radius) {
 Number hull(const Number& a, const Number& b);
 
 /// Returns x rounded to `format`; the radius is 0 if the interval rounds to one value (T9).
-Number stored(const Number& x, Format format);
+Number stored(const Number& x, NumberFormat format);
 
 /// Adds the rounding of a sum that is materialized before the next operation.
 Number as_value(Number sum, const DeclaredArithmetic& by);

@@ -76,7 +76,7 @@ class Attention {
     const Interval sum =
         values(chain(
                    Q_, [&](std::size_t c) { return q[c]; }, [&](std::size_t c) { return k[c]; }),
-               Format::f32);
+               NumberFormat::f32);
     // The rest is f64 and monotone, so the ends of the interval map to ends.
     const double scale = scale_of_scores(softmax_, static_cast<double>(Q_));
     const auto end = [&](double s) {
@@ -153,7 +153,7 @@ Bounds bounds_of_attention(std::size_t result, const std::vector<const Value*>& 
                            [&](std::size_t m) {
                              return attention.cached(Attention::of_values, head, m)[c];
                            }),
-                     Format::f32);
+                     NumberFormat::f32);
           const double Z = wide(of(3, n));
           to[c] = {sum.low / Z, sum.high / Z};
         }

@@ -118,7 +118,7 @@ Allowed activated(Ffn ffn, const std::vector<const Value*>& args, const Setting&
     const FunctionValue w = activation(ffn, setting.config.softmax, wide(args[0]->whole()[i]), f64);
     const Interval in = around(w.center, w.radius);
     if (args.size() == 1) return in;
-    const Interval f32 = values(in, Format::f32);
+    const Interval f32 = values(in, NumberFormat::f32);
     const double up = wide(args[1]->whole()[i]);
     // A negative factor swaps the ends, also of −0 and +0.
     const Interval product{f32.low * up, f32.high * up};

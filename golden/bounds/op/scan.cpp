@@ -17,7 +17,7 @@ std::int32_t place_among_floats(float v) {
 }
 
 /// Returns the mask of the bits that are zero in every value of the format.
-std::uint32_t cut_of(Format format) { return format == Format::bf16 ? 0xffffU : 0U; }
+std::uint32_t cut_of(NumberFormat format) { return format == NumberFormat::bf16 ? 0xffffU : 0U; }
 
 /// Checks a range of a part's elements, on one thread.
 class Range {
@@ -49,7 +49,7 @@ class Range {
   /// Returns true if all elements are certainly allowed; if false, each is checked on its own.
   bool all_between(std::size_t from, std::size_t n) const {
     std::array<float, kBlock> low, high;
-    if (of_.format == Format::f32) {
+    if (of_.format == NumberFormat::f32) {
       for (std::size_t i = 0; i < n; ++i) low[i] = static_cast<float>(in_[from + i].low);
       for (std::size_t i = 0; i < n; ++i) high[i] = static_cast<float>(in_[from + i].high);
     } else {

@@ -137,7 +137,7 @@ Bounds bounds_of_contraction(const Op& op, const std::vector<const Value*>& args
   for (char letter : op.spec.terms[0].result)
     shape.push_back(scalar::extent(args[0]->layout.find(letter) ? *args[0] : *args[1], letter));
   scalar::require_placed(op, args, setting.torus);
-  Bounds bounds{{}, setting.acc_bf16 ? Format::bf16 : Format::f32};
+  Bounds bounds{{}, setting.acc_bf16 ? NumberFormat::bf16 : NumberFormat::f32};
   const Step step = setting.acc_bf16 ? Step::bf16() : Step::f32();
   const bool finite = stays_finite(op, args, step);
   scalar::for_each_place(op.results[0].layout.partial(), setting.torus, [&](const Place& place) {
@@ -161,7 +161,8 @@ Bounds bounds_of_reduction(const Op& op, const Value& t, const scalar::Setting& 
   const bool rounded = sent && op.kind == OpKind::all_reduce;  // by its all_gather
   const scalar::Adding<Neighbours, SumsOfNeighbours> adding{
       {{setting.acc_bf16, sent && way != Loop::none}}};
-  Bounds bounds{{}, K > 1 && (setting.acc_bf16 || rounded) ? Format::bf16 : Format::f32};
+  Bounds bounds{{},
+                K > 1 && (setting.acc_bf16 || rounded) ? NumberFormat::bf16 : NumberFormat::f32};
   scalar::for_each_place(op.results[0].layout.partial(), torus, [&](const Place& place) {
     const auto members = scalar::members(op, t, torus, place);
     std::vector<Interval>& part = bounds.parts.emplace_back(members[0]->size());

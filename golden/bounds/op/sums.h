@@ -11,7 +11,7 @@ namespace shardproof::bounds {
 /// Intervals of a value's elements, in the parts of scalar::Value.
 struct Bounds {
   std::vector<std::vector<Interval>> parts;
-  Format format = Format::f32;
+  NumberFormat format = NumberFormat::f32;
   Kind kind = Kind::running;
 };
 

@@ -91,8 +91,8 @@ Estimate IntervalMath::rounded(const Number& x) const {
 
 Estimate IntervalMath::word(const std::string& word) const {
   const double v = sizes_.number(word);
-  if (line_.exactly || v == nearest(v, Format::bf16) || std::isinf(v)) return number(v);
-  if (v == nearest(v, Format::f32)) return rounded({v, 0.0, 0.0});
+  if (line_.exactly || v == nearest(v, NumberFormat::bf16) || std::isinf(v)) return number(v);
+  if (v == nearest(v, NumberFormat::f32)) return rounded({v, 0.0, 0.0});
   return rounded(Operations(line_.declared).constant(v));
 }
 
@@ -163,7 +163,7 @@ Estimate IntervalMath::function(ModelOp op, const Estimate& of) const {
     case ModelOp::abs:
       return {larger(x, {-x.center, x.worst, x.likely})};
     case ModelOp::bf16:
-      return {shardproof::bounds::stored(x, Format::bf16)};
+      return {shardproof::bounds::stored(x, NumberFormat::bf16)};
     case ModelOp::silu:
       return rounded(
           activation_forms(Ffn::swiglu, Softmax::base_e, x, by, rounds, line_.declared.values));

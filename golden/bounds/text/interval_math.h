@@ -33,7 +33,7 @@ struct LineArithmetic {
   bool may_round = false;  ///< each operation may round to the format in which values are stored
   /// The format that the line's value is rounded to before another position of a loop reads it;
   /// nullopt outside of loops.
-  std::optional<Format> in_loop = {};
+  std::optional<NumberFormat> in_loop = {};
 };
 
 /// Numbers that another program may have where it evaluates a text in declared arithmetic, for the

@@ -188,14 +188,14 @@ LineArithmetic TextReplay::arithmetic_of(const std::string& pass, const TextLine
                                          std::int64_t layer, bool in_loop, bool exactly) const {
   DeclaredArithmetic by = declared({pass, layer, line.name});
   if (is_matrix_product(line)) by = by.of_matrix_product();
-  const Format format = bounds::format_of(line.name, weights_.config(), by);
+  const NumberFormat format = bounds::format_of(line.name, weights_.config(), by);
   LineArithmetic of;
   if (in_loop) of.in_loop = format;
   of.exactly = exactly;
   of.integral = integral_.contains(line.name);
   of.may_round = !exactly && narrow_storage(by.values) && by.rounding != "spec";
   if (exactly) {
-    if (narrow_storage(by.values)) by.values = Format::f32;
+    if (narrow_storage(by.values)) by.values = NumberFormat::f32;
     by.wire_roundings = 0;
   } else if (narrow_storage(by.values) && by.wire_roundings == 0 && is_sum(line.expression)) {
     // 16-bit values are sent as such, whether declared or not; and an operand may be moved to
@@ -229,7 +229,7 @@ void TextReplay::take(const std::string& id, const TextLine& line, Lettered<Esti
     } else {
       const Place place = place_of(id);
       const DeclaredArithmetic& by = declared(place);
-      const Format format = bounds::format_of(line.name, weights_.config(), by);
+      const NumberFormat format = bounds::format_of(line.name, weights_.config(), by);
       of.value = of.expected.rounded(format);
       // A kernel that reads it may have it unrounded, or rescaled by running maxima.
       if (narrow_storage(format)) of.value = hull(of.value, of.expected);

@@ -14,7 +14,7 @@ using Numbers = std::vector<Number>;
 
 class Reducing {
  public:
-  Reducing(const DeclaredArithmetic& declared, Format wire)
+  Reducing(const DeclaredArithmetic& declared, NumberFormat wire)
       : declared_(declared), operations_(declared), wire_(wire) {}
 
   /// Sums over one ring of chips, as the hull of every reduction that the declaration allows.
@@ -137,7 +137,7 @@ class Reducing {
 
   const DeclaredArithmetic& declared_;
   Operations operations_;
-  Format wire_;
+  NumberFormat wire_;
 };
 
 /// Sums over one axis; the result has the remaining axes.
@@ -186,7 +186,7 @@ Numbers in_order(const Partials& of, const std::vector<std::size_t>& axes) {
 
 }  // namespace
 
-Number reduced(const Partials& partials, const DeclaredArithmetic& declared, Format wire) {
+Number reduced(const Partials& partials, const DeclaredArithmetic& declared, NumberFormat wire) {
   const Reducing by(declared, wire);
   std::optional<Number> found;
   if (partials.extents.size() > 1) each_order(partials, by, found);

@@ -19,6 +19,6 @@ struct Partials {
 /// or of chips half the ring apart; a group whose chips each add all they receive, in f32; over all
 /// chips at once, or over one axis after another. Everything sent is rounded to `wire`; a chip's
 /// own partial sum may be, and so may the result, as in an all_gather. docs/bounds.md section 3.
-Number reduced(const Partials& partials, const DeclaredArithmetic& declared, Format wire);
+Number reduced(const Partials& partials, const DeclaredArithmetic& declared, NumberFormat wire);
 
 }  // namespace shardproof::bounds

@@ -123,11 +123,11 @@ bool is_matrix_product(std::string_view name) {
   return row != nullptr && row->acc;
 }
 
-Format format_of(std::string_view name, const ModelConfig& config,
-                 const DeclaredArithmetic& declared) {
+NumberFormat format_of(std::string_view name, const ModelConfig& config,
+                       const DeclaredArithmetic& declared) {
   const ValueRow* const row = value_row(name, config.rows.get());
   if (row == nullptr) return declared.unstored();
-  if (row->cache && config.cache == CacheType::bf16) return Format::bf16;
+  if (row->cache && config.cache == CacheType::bf16) return NumberFormat::bf16;
   return row->stored ? declared.values : declared.unstored();
 }
 
@@ -137,7 +137,7 @@ const DeclaredArithmetic& Replay::declared(const Place& place) const {
   return is_matrix_product(place.name) ? of_matrices_ : declared_;
 }
 
-Format Replay::format_at(const Place& place) const {
+NumberFormat Replay::format_at(const Place& place) const {
   return bounds::format_of(place.name, config_, declared(place));
 }
 
@@ -236,7 +236,7 @@ ValueVerdict Replay::judge(const std::string& id) {
   make_exactly(false);
   const IntervalTensor& actual = dumped->second;
   require_shape(id, actual, expected.shape);
-  const Format format = format_at(place);
+  const NumberFormat format = format_at(place);
   ValueVerdict j;
   Slack slack;
   double squares = 0.0;
@@ -273,7 +273,7 @@ ValueVerdict Replay::judge(const std::string& id) {
 DeclaredArithmetic Replay::arithmetic(const Place& p) const {
   DeclaredArithmetic by = declared(p);
   if (!exactly_) return by;
-  if (narrow_storage(by.values)) by.values = Format::f32;
+  if (narrow_storage(by.values)) by.values = NumberFormat::f32;
   by.wire_roundings = 0;
   return by;
 }

@@ -39,8 +39,8 @@ struct ValueVerdict {
 };
 
 /// Returns the storage format of the values with this name.
-Format format_of(std::string_view name, const ModelConfig& config,
-                 const DeclaredArithmetic& declared);
+NumberFormat format_of(std::string_view name, const ModelConfig& config,
+                       const DeclaredArithmetic& declared);
 
 /// Returns whether a value is one of the two terms of a parallel block's sum: attn_out, from attn
 /// and wo, or ffn_out, from hidden and w_out. The model does not name them; a dump may.
@@ -97,11 +97,11 @@ class Replay : public Derivation {
                                                                  std::size_t element) override;
   const IntervalTensor& value(const std::string& id) override;
   /// Returns the storage format of the values with this name.
-  Format format_of(std::string_view name) const {
+  NumberFormat format_of(std::string_view name) const {
     return bounds::format_of(name, config_, declared_);
   }
   /// Returns the storage format of this value under the arithmetic declared for it.
-  Format format_at(const Place& place) const;
+  NumberFormat format_at(const Place& place) const;
   const Weights& weights() const { return weights_; }
   const DeclaredArithmetic& declared() const { return declared_; }
   const DeclaredArithmetic& declared(const Place& place) const override;

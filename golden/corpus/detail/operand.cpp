@@ -43,7 +43,7 @@ Operand read_operand(const std::string& name, const dump::Value& value, const To
   const std::size_t rank = operand.layout.rank();
   const Shape local(stored.shape.begin() + std::min<std::ptrdiff_t>(3, std::ssize(stored.shape)),
                     stored.shape.end());
-  if (value.in_shards() || stored.encoding != dump::Encoding::f32 || local.size() != rank ||
+  if (value.in_shards() || stored.encoding != NumberFormat::f32 || local.size() != rank ||
       stored.shape != stacked_shape(torus, local))
     refuse(name, "not f32, stacked over x, y, z");
   for (std::size_t d = 0; d < rank; ++d)

@@ -97,7 +97,7 @@ Question::Question(bounds::Replay& replay, const Wrong& wrong)
           slack_[at(chip)][i] +=
               (bounds::unit_of(format_) + 0x1p-50) * std::abs(v) + bounds::least_of(format_);
         }
-    format_ = bounds::Format::f64;
+    format_ = NumberFormat::f64;
   }
   place_shards();
 }
@@ -231,11 +231,11 @@ std::vector<std::size_t> Question::judged(int chip) const {
 }
 
 bool Question::fits(int chip, std::size_t local, const bounds::FunctionValue& number,
-                    std::optional<bounds::Format> format) const {
+                    std::optional<NumberFormat> format) const {
   if (padded(chip, local)) return true;
   const double radius = number.radius + (slack_.empty() ? 0.0 : slack_[at(chip)][local]);
   // The sum of partial sums has no storage format of its own.
-  const bounds::Format f = slack_.empty() ? format.value_or(format_) : format_;
+  const NumberFormat f = slack_.empty() ? format.value_or(format_) : format_;
   return bounds::holds(bounds::values(bounds::around(number.center, radius), f), f,
                        shards_[at(chip)][local]);
 }

@@ -38,7 +38,7 @@ struct Candidate {
   std::string axes = {};
   Prediction at = {};
   /// Format that the prediction is rounded to, if not the value's own.
-  std::optional<bounds::Format> format = std::nullopt;
+  std::optional<NumberFormat> format = std::nullopt;
   /// How far the operands' layouts leave room for the fault.
   Site site = Site::declared;
   /// For reordered blocks: chips that differ only along these axes all have the fault, or none.
@@ -88,7 +88,7 @@ class Question {
   /// Returns whether a wrong value may have been taken from `id`: the dump has it, it is computed
   /// earlier in the run, and it is itself right.
   bool source(const std::string& id) const;
-  bounds::Format format() const { return format_; }
+  NumberFormat format() const { return format_; }
 
   int chips() const { return static_cast<int>(shards_.size()); }
   /// Returns whether one tensor stands for all chips.
@@ -121,7 +121,7 @@ class Question {
   std::vector<std::size_t> judged(int chip) const;
   /// Returns whether an element as given may round from `number`; always true for padding.
   bool fits(int chip, std::size_t local, const bounds::FunctionValue& number,
-            std::optional<bounds::Format> format = std::nullopt) const;
+            std::optional<NumberFormat> format = std::nullopt) const;
   /// Returns whether an element of a chip, all of a chip, or all of the value is right.
   bool right(int chip, std::size_t local) const {
     return fits(chip, local, expected_at(global(chip, local)));
@@ -182,7 +182,7 @@ class Question {
   std::shared_ptr<std::map<std::string, bounds::IntervalTensor>>
       values_;  // unknown where not judged
   std::shared_ptr<const bounds::IntervalTensor> expected_;
-  bounds::Format format_;
+  NumberFormat format_;
   Shape local_;
   std::vector<std::vector<double>> shards_;
   std::vector<std::vector<double>> slack_;  // effect of the roundings of partial sums

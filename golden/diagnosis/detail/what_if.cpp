@@ -73,7 +73,7 @@ namespace {
 bool holds(const Question& q, const std::string& id, const bounds::IntervalTensor& actual,
            const bounds::IntervalTensor& expected) {
   const bounds::Replay::Place place = q.replay().place_of(id);
-  const bounds::Format format = q.replay().format_at(place);
+  const NumberFormat format = q.replay().format_at(place);
   const std::vector<bool> padding = q.unspoken(place, actual.shape);
   for (std::size_t i = 0; i < actual.size(); ++i)
     if ((padding.empty() || !padding[i]) &&

@@ -16,8 +16,6 @@
 namespace shardproof::dump {
 namespace {
 
-using bounds::Format;
-
 constexpr int kMostUlp = 1 << 20, kMostWire = 1 << 14, kMostFolded = 1 << 10, kMostLanes = 1 << 16;
 constexpr int kMostDepth = std::numeric_limits<int>::max();
 
@@ -46,15 +44,15 @@ struct Text {
 
 void read_format(const Text& of, Arithmetic& a) {
   struct Row {
-    Format values, sums;
+    NumberFormat values, sums;
     bool exact;
   };
   const Row row = of.word(std::array<std::pair<std::string_view, Row>, 5>{
-      {{"f32", {Format::f32, Format::f32, false}},
-       {"f64", {Format::f64, Format::f64, false}},
-       {"bf16", {Format::bf16, Format::f32, false}},
-       {"f16", {Format::f16, Format::f32, false}},
-       {"exact", {Format::f32, Format::f64, true}}}});
+      {{"f32", {NumberFormat::f32, NumberFormat::f32, false}},
+       {"f64", {NumberFormat::f64, NumberFormat::f64, false}},
+       {"bf16", {NumberFormat::bf16, NumberFormat::f32, false}},
+       {"f16", {NumberFormat::f16, NumberFormat::f32, false}},
+       {"exact", {NumberFormat::f32, NumberFormat::f64, true}}}});
   a.bounds.values = row.values;
   a.bounds.sums = row.sums;
   a.exact = row.exact;
@@ -63,15 +61,15 @@ void read_format(const Text& of, Arithmetic& a) {
 
 /// For a file: accumulators of products with the layers' matrices; for a value: of its sum.
 void read_sums(const Text& of, Arithmetic& a) {
-  const Format sums = of.word(std::array<std::pair<std::string_view, Format>, 3>{
-      {{"f32", Format::f32}, {"bf16", Format::bf16}, {"f16", Format::f16}}});
+  const NumberFormat sums = of.word(std::array<std::pair<std::string_view, NumberFormat>, 3>{
+      {{"f32", NumberFormat::f32}, {"bf16", NumberFormat::bf16}, {"f16", NumberFormat::f16}}});
   if (a.exact) of.reject("the exact regime's sums are exact");
   a.bounds.matrix_sums = sums;
   if (of.of_value) a.bounds.sums = sums;
 }
 
 void read_wire(const Text& of, Arithmetic& a) {
-  a.bounds.wire = of.after("f16") ? Format::f16 : Format::bf16;
+  a.bounds.wire = of.after("f16") ? NumberFormat::f16 : NumberFormat::bf16;
   const auto count = of.after("bf16") ? of.after("bf16") : of.after("f16");
   a.bounds.wire_roundings =
       of.text == "f32" ? 0 : whole_number(of.name, count ? *count : of.text, 0, kMostWire);
@@ -182,18 +180,18 @@ void read(const dump::Attributes& attributes, bool of_value, Arithmetic& a) {
         said != attributes.end() && says(key, said->second, of_value))
       key.read({key.name, said->second, of_value}, a);
   const bounds::Ulp& ulp = a.bounds.ulp;
-  a.bounds.operations =
-      bounds::Arithmetic::of(bounds::narrow_storage(a.bounds.sums) ? Format::f32 : a.bounds.sums,
-                             std::max({ulp.exp, ulp.erf, ulp.tanh, ulp.sigmoid, ulp.rsqrt}));
+  a.bounds.operations = bounds::Arithmetic::of(
+      bounds::narrow_storage(a.bounds.sums) ? NumberFormat::f32 : a.bounds.sums,
+      std::max({ulp.exp, ulp.erf, ulp.tanh, ulp.sigmoid, ulp.rsqrt}));
 }
 
 }  // namespace
 
-Arithmetic read_arithmetic(const dump::Attributes& file, Format act) {
+Arithmetic read_arithmetic(const dump::Attributes& file, NumberFormat act) {
   Arithmetic a;
   read(file, false, a);
-  if (act == Format::f32) return a;
-  if (a.bounds.values == Format::f16)
+  if (act == NumberFormat::f32) return a;
+  if (a.bounds.values == NumberFormat::f16)
     reject_attribute("arithmetic", "f16", "the case keeps values as bf16 (act=bf16)");
   a.bounds.values = act;
   return a;

@@ -18,7 +18,7 @@ struct Arithmetic {
 
 /// Reads the declarations of a trace whose case stores values as `act`. Throws
 /// Error("dump_attribute", ...) with a meaningless attribute's name and value, and the legal ones.
-Arithmetic read_arithmetic(const dump::Attributes& file, bounds::Format act);
+Arithmetic read_arithmetic(const dump::Attributes& file, NumberFormat act);
 /// Reads the declarations of a value, which override those of the trace.
 Arithmetic read_arithmetic(const dump::Attributes& value, Arithmetic of_trace);
 /// Returns whether a value declares arithmetic of its own.

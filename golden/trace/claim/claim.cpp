@@ -149,7 +149,7 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   }
   const bool bf16 = claim.source_case.numerics.act == ActType::bf16;
   const Arithmetic arithmetic =
-      read_arithmetic(attributes, bf16 ? bounds::Format::bf16 : bounds::Format::f32);
+      read_arithmetic(attributes, bf16 ? NumberFormat::bf16 : NumberFormat::f32);
   claim.declared = arithmetic.bounds;
   claim.exact = arithmetic.exact;
   claim.arithmetic_said = arithmetic.said;

@@ -25,7 +25,7 @@ struct Arrays {
   Torus torus;
   Shape local;
   std::vector<Shard> shards;
-  dump::Encoding encoding = dump::Encoding::f32;
+  NumberFormat encoding = NumberFormat::f32;
 };
 
 /// Returns for example "[2,3]".

@@ -11,22 +11,18 @@
 #include <vector>
 
 #include "weights/base/error.h"
+#include "weights/base/number_format.h"
 #include "weights/base/tensor.h"
 
 namespace shardproof::dump {
 
-/// Encoding of elements, little-endian.
-enum class Encoding { f64, f32, f16, bf16, int8, int32, int64 };
-std::string_view to_string(Encoding encoding);
-std::size_t bytes_of(Encoding encoding);
-
 /// One array of a trace as its writer stored it, row-major.
 struct StoredArray {
   Shape shape;
-  Encoding encoding = Encoding::f32;
+  NumberFormat encoding = NumberFormat::f32;  ///< little-endian
   std::vector<std::byte> bytes;
 
-  std::size_t size() const { return bytes.size() / bytes_of(encoding); }
+  std::size_t size() const { return bytes.size() / static_cast<std::size_t>(bytes_of(encoding)); }
   /// Returns the exact number; NaN for an int64 beyond 2^53, which is not a value of any model.
   double at(std::size_t i) const;
 };

@@ -97,8 +97,8 @@ void Reference::declare(const Values& values) {
   // regime lie within the bounds of f32 arithmetic.
   if (claim_.exact && !unknown(replay_->passes().back().name).empty()) {
     bounds::DeclaredArithmetic f32 = claim_.declared;
-    f32.sums = bounds::Format::f32;
-    f32.operations = bounds::Arithmetic::of(bounds::Format::f32);
+    f32.sums = NumberFormat::f32;
+    f32.operations = bounds::Arithmetic::of(NumberFormat::f32);
     replay_->assume(f32);
   }
   std::set<std::string> declared;

@@ -9,14 +9,9 @@ namespace shardproof::dump {
 struct Coarse {
   double unit = 0.0, least = 0.0;
 };
-inline Coarse coarse_of(dump::Encoding encoding) {
-  const auto of = [](bounds::Format format) {
-    return Coarse{bounds::unit_of(format), bounds::least_of(format)};
-  };
-  if (encoding == dump::Encoding::f32) return of(bounds::Format::f32);
-  if (encoding == dump::Encoding::bf16) return of(bounds::Format::bf16);
-  if (encoding == dump::Encoding::f16) return {0x1p-11, 0x1p-25};
-  return {};  // f64 and integers are exact
+inline Coarse coarse_of(NumberFormat encoding) {
+  if (encoding == NumberFormat::f64) return {};  // exact, as whole numbers are
+  return {row_of(encoding).unit, row_of(encoding).least};
 }
 
 }  // namespace shardproof::dump

@@ -10,15 +10,15 @@
 
 namespace shardproof::dump {
 
-bool DumpedValue::coarser_than(bounds::Format format) const {
+bool DumpedValue::coarser_than(NumberFormat format) const {
   return coarse_of(encoding).unit > bounds::unit_of(format);
 }
 
 bool DumpedValue::finer_than_f32() const {
-  if (encoding != dump::Encoding::f64) return false;
+  if (encoding != NumberFormat::f64) return false;
   return std::any_of(shards.begin(), shards.end(), [](const std::vector<double>& shard) {
     return std::any_of(shard.begin(), shard.end(), [](double v) {
-      return !std::isnan(v) && bounds::values({v, v}, bounds::Format::f32).low != v;
+      return !std::isnan(v) && bounds::values({v, v}, NumberFormat::f32).low != v;
     });
   });
 }

@@ -26,7 +26,7 @@ struct DumpedValue {
   Torus torus;  ///< 1x1x1 if the file has the value whole
   bool whole = false;
   int terms = 1;  ///< terms that the writer keeps per number; a sum of several is not rounded
-  dump::Encoding encoding = dump::Encoding::f32;
+  NumberFormat encoding = NumberFormat::f32;
   /// By chip; empty if the file lacks it.
   std::vector<std::vector<double>> shards;
   /// Sum of the parts' magnitudes, if a number is the sum of several parts; otherwise empty.
@@ -63,7 +63,7 @@ struct DumpedValue {
   /// alone if the layout is not partial. Empty if `chip` is not the first or one is missing.
   std::vector<int> group(int chip) const;
   /// Returns whether the file's encoding has fewer digits than `format`, so it rounds.
-  bool coarser_than(bounds::Format format) const;
+  bool coarser_than(NumberFormat format) const;
   /// Returns whether it has f64 numbers that are not representable in f32.
   bool finer_than_f32() const;
   /// Returns whether every element but padding is present, with all its partial sums; one of its

@@ -18,20 +18,6 @@ namespace {
 
 constexpr int kRuns = 32;
 
-rerun::Precision kept(bounds::Format format) {
-  switch (format) {
-    case bounds::Format::bf16:
-      return rerun::Precision::bf16;
-    case bounds::Format::f16:
-      return rerun::Precision::f16;
-    case bounds::Format::f64:
-      return rerun::Precision::f64;
-    case bounds::Format::f32:
-      break;
-  }
-  return rerun::Precision::f32;
-}
-
 /// Returns the rounding places that `rounding` declares; each run draws those left open.
 rerun::Places places_of(const bounds::DeclaredArithmetic& declared) {
   rerun::Places places;
@@ -43,11 +29,11 @@ rerun::Places places_of(const bounds::DeclaredArithmetic& declared) {
 }
 
 rerun::Arithmetic arithmetic_of(const bounds::DeclaredArithmetic& declared) {
-  return {.values = kept(declared.values),
+  return {.values = declared.values,
           .places = places_of(declared),
-          .sums = kept(declared.of_matrix_product().sums),
+          .sums = declared.of_matrix_product().sums,
           .wire_roundings = declared.wire_roundings,
-          .wire = kept(declared.wire)};
+          .wire = declared.wire};
 }
 
 /// Returns whether reruns have every declared error: they have none of functions with more ulp than

@@ -73,7 +73,7 @@ class View {
 
 bool same(const StoredArray& a, std::size_t i, const StoredArray& b, std::size_t j) {
   if (a.encoding == b.encoding) {
-    const std::size_t size = dump::bytes_of(a.encoding);
+    const auto size = static_cast<std::size_t>(bytes_of(a.encoding));
     return std::memcmp(a.bytes.data() + i * size, b.bytes.data() + j * size, size) == 0;
   }
   return std::bit_cast<std::uint64_t>(a.at(i)) == std::bit_cast<std::uint64_t>(b.at(j));

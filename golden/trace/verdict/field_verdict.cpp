@@ -21,7 +21,7 @@ namespace shardproof::dump {
 namespace {
 
 std::vector<std::int32_t> int32s(const StoredArray& stored) {
-  if (stored.encoding != Encoding::int32)
+  if (stored.encoding != NumberFormat::int32)
     throw Error("dump_layout", "numbers of the field regime are int32 words");
   std::vector<std::int32_t> words(stored.size());
   std::memcpy(words.data(), stored.bytes.data(), stored.bytes.size());

@@ -16,7 +16,6 @@
 namespace shardproof::dump {
 namespace {
 
-using bounds::Format;
 using bounds::Interval;
 using bounds::Number;
 
@@ -29,7 +28,8 @@ Number in_units(const Number& number, double unit, const bounds::DeclaredArithme
 }
 
 /// Adds the rounding of each stored part, which may be larger than the sum.
-Number with_rounded_terms(const DumpedValue& dumped, Number number, double size, Format format) {
+Number with_rounded_terms(const DumpedValue& dumped, Number number, double size,
+                          NumberFormat format) {
   const double count = static_cast<double>(dumped.terms) *
                        static_cast<double>(dumped.torus.size(dumped.layout.partial()));
   // The error of an infinite part is not a rounding: it must not widen the bound.
@@ -43,7 +43,7 @@ Number with_rounded_terms(const DumpedValue& dumped, Number number, double size,
 class Meter {
  public:
   Meter(const DumpedValue& dumped, const Expected& expected, const bounds::DeclaredArithmetic& by,
-        Format partial_sum, Row& row)
+        NumberFormat partial_sum, Row& row)
       : held_(dumped),
         expected_(expected),
         by_(by),
@@ -94,7 +94,7 @@ class Meter {
     const double exact = (expected_.exact ? expected_.exact->center[at(place)]
                                           : expected_.bound->center[at(place)]) /
                          unit;
-    const Format format = expected_.format;
+    const NumberFormat format = expected_.format;
     ends = bounds::values(number.interval(), format);
     bounds::Extent& e = row_.extent;
     e.worst = bounds::farther(e.worst, number.worst);
@@ -124,7 +124,7 @@ class Meter {
   const DumpedValue& held_;
   const Expected& expected_;
   const bounds::DeclaredArithmetic& by_;
-  Format partial_sum_;
+  NumberFormat partial_sum_;
   Row& row_;
   std::vector<bool> wrong_places_;
   std::set<int> wrong_chips_;
@@ -138,7 +138,7 @@ class Meter {
 
 std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected,
                              const MaskedSlots& masked, const bounds::DeclaredArithmetic& by,
-                             Format partial_sum, Row& row, std::size_t outliers) {
+                             NumberFormat partial_sum, Row& row, std::size_t outliers) {
   Meter meter(dumped, expected, by, partial_sum, row);
   each_number(dumped,
               [&](double v, const std::vector<int>& chips, std::int64_t place, double size) {
@@ -160,7 +160,7 @@ std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected
 }
 
 std::optional<RoundingReport> report_rounding(
-    const DumpedValue& dumped, const MaskedSlots& masked, Format format,
+    const DumpedValue& dumped, const MaskedSlots& masked, NumberFormat format,
     const std::vector<bounds::Derivation::Variant>& variants) {
   if (variants.size() < 2) return std::nullopt;
   std::vector<std::int64_t> misses(variants.size(), 0);

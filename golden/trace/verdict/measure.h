@@ -17,7 +17,7 @@ struct Expected {
   const Tensor* bits = nullptr;                      ///< the exact regime's
   std::optional<bounds::IntervalTensor> bound = {};  ///< over all ways of rounding left open
   std::optional<bounds::IntervalTensor> exact = {};  ///< exact centers; else those of `bound`
-  bounds::Format format = bounds::Format::f32;       ///< of the values
+  NumberFormat format = NumberFormat::f32;           ///< of the values
   std::string why = {};                              ///< why there is no expectation
   /// Why numbers of infinite radius are not judged; "": they are judged.
   std::string unknown = {};
@@ -38,11 +38,11 @@ struct Outlier {
 /// outliers, those furthest outside first.
 std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected,
                              const MaskedSlots& masked, const bounds::DeclaredArithmetic& by,
-                             bounds::Format partial_sum, Row& row, std::size_t outliers = 8);
+                             NumberFormat partial_sum, Row& row, std::size_t outliers = 8);
 
 /// Reports how many numbers each way of rounding misses; nullopt if there is only one way.
 std::optional<RoundingReport> report_rounding(
-    const DumpedValue& dumped, const MaskedSlots& masked, bounds::Format format,
+    const DumpedValue& dumped, const MaskedSlots& masked, NumberFormat format,
     const std::vector<bounds::Derivation::Variant>& variants);
 
 /// Returns whether replicas of a number on several chips have different bits.

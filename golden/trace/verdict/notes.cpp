@@ -46,7 +46,7 @@ std::optional<std::string> no_number_of_format(const Values& values, const Verdi
   if (!verdict.first) return std::nullopt;
   const Row& row = verdict.rows[*verdict.first];
   const DumpedValue& dumped = values.dumped[row.dumped];
-  if (!row.first || dumped.encoding != dump::Encoding::f64 || !dumped.finer_than_f32())
+  if (!row.first || dumped.encoding != NumberFormat::f64 || !dumped.finer_than_f32())
     return std::nullopt;
   const WrongElement& e = *row.worst;
   if (!(e.low <= e.actual && e.actual <= e.high)) return std::nullopt;

@@ -17,7 +17,7 @@ std::vector<std::string> sign_tests(const DumpedValue& dumped, const bounds::Int
   of.deviation.assign(bound.size(), 0.0);
   if (s.dims.ends_with("HQ") || s.dims.ends_with("KQ"))
     of.head = static_cast<std::size_t>(s.shape.back());
-  of.truncation = 2 * bounds::unit_of(bounds::Format::f32) * static_cast<double>(terms);
+  of.truncation = 2 * bounds::unit_of(NumberFormat::f32) * static_cast<double>(terms);
   each_number(dumped, [&](double v, const std::vector<int>&, std::int64_t place, double) {
     const auto i = static_cast<std::size_t>(place);
     of.residue[i] = v * dumped.unit(place) - bound.center[i];

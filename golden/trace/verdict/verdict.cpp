@@ -23,7 +23,6 @@
 namespace shardproof::dump {
 namespace {
 
-using bounds::Format;
 using bounds::IntervalTensor;
 using bounds::Number;
 
@@ -125,7 +124,7 @@ class Judging {
     const ValueRow* const row = value_row(s.name, claim_.source_case.model.rows.get());
     if (s.meaning != Meaning::checkpoint || s.last || row == nullptr || !row->acc ||
         !dumped.units.empty() || dumped.terms > 1 || dumped.layout.is_partial() ||
-        expectations_.format_of(dumped) != Format::f32)
+        expectations_.format_of(dumped) != NumberFormat::f32)
       return {};
     for (const std::string& operand : reference_.replay().operands(s.id))
       if (!reference_.has(operand)) return {};
@@ -148,7 +147,8 @@ class Judging {
   /// their rounded products (T5), or by an order of additions.
   bool explained(const DumpedValue& dumped, const std::vector<Outlier>& outliers, Row& row) {
     const Subject& s = dumped.subject;
-    if (s.meaning != Meaning::checkpoint || s.last || expectations_.declared(s).sums != Format::f32)
+    if (s.meaning != Meaning::checkpoint || s.last ||
+        expectations_.declared(s).sums != NumberFormat::f32)
       return true;
     for (const Outlier& o : outliers) {
       const auto products = reference_.replay().products(s.id, at(o.place));
@@ -160,7 +160,7 @@ class Judging {
           bounds::residue_audit(*products, 0.5 * (size + std::abs(value))) * (1 + 0x1p-20);
       Number allowed = o.allowed;
       allowed.likely = std::min(allowed.worst, allowed.likely + audit);
-      const Format format = expectations_.format_of(dumped);
+      const NumberFormat format = expectations_.format_of(dumped);
       if (bounds::holds(bounds::values(allowed.likely_interval(), format), format, o.actual))
         continue;
       const auto way = bounds::explained_by(*products, o.actual - o.exact);
@@ -226,7 +226,7 @@ class Judging {
     row.fit = bounds::fit_of(row.extent);
     return row;
   }
-  static void may_round(IntervalTensor& bound, Format format) {
+  static void may_round(IntervalTensor& bound, NumberFormat format) {
     for (std::size_t i = 0; i < bound.size(); ++i)
       bound.set(i, bounds::rounded_if(bound.number(i), bounds::Rounds::some, format));
   }

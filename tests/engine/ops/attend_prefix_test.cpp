@@ -152,8 +152,8 @@ TEST(PrefixCaches, AreHandedOverByProgramsOfALayer) {
   // As the rows' own caches they travel as what they are kept as.
   Numerics bf16;
   bf16.act = ActType::bf16;
-  EXPECT_EQ(wire_type(declared, {}, any_config()), WireType::f32);
-  EXPECT_EQ(wire_type(declared, bf16, any_config()), WireType::bf16);
+  EXPECT_EQ(wire_type(declared, {}, any_config()), NumberFormat::f32);
+  EXPECT_EQ(wire_type(declared, bf16, any_config()), NumberFormat::bf16);
 }
 
 /// All passes read them: what a program is given it leaves as it was, though its caller needs the

@@ -112,25 +112,26 @@ TEST(ProgramText, RefusesWhatIsNoStatement) {
 }
 
 // Each role, complete and partial; what has no row travels as f32.
-TEST(WireType, OfCodesIsAByte) {
+TEST(NumberFormat, OfCodesIsAByte) {
   const auto type = [](const char* role, const char* layout) {
     return wire_type({"x", Layout::parse(layout), Role::parse(role)},
                      {.weights = WeightType::int8, .act = ActType::bf16}, {});
   };
-  EXPECT_EQ(type("weight wq", "EHQ"), WireType::int8);
-  EXPECT_EQ(type("weight w_out", "F_xE"), WireType::int8);
+  EXPECT_EQ(type("weight wq", "EHQ"), NumberFormat::int8);
+  EXPECT_EQ(type("weight w_out", "F_xE"), NumberFormat::int8);
   for (const char* role : {"weight wq_scale", "weight embed", "weight bq", "raw q", "scaled q"})
-    EXPECT_EQ(type(role, "BLHQ"), WireType::f32) << role;
-  EXPECT_EQ(type("gate", "BLF"), WireType::bf16);
+    EXPECT_EQ(type(role, "BLHQ"), NumberFormat::f32) << role;
+  EXPECT_EQ(type("gate", "BLF"), NumberFormat::bf16);
 }
 
-TEST(WireType, IsThatOfTheRowForCompleteCheckpointsAndWeights) {
+TEST(NumberFormat, IsThatOfTheRowForCompleteCheckpointsAndWeights) {
   struct Of {
     const char* role;
     const char* layout;
-    WireType type;
+    NumberFormat type;
   };
-  constexpr WireType f32 = WireType::f32, bf16 = WireType::bf16, int32 = WireType::int32;
+  constexpr NumberFormat f32 = NumberFormat::f32, bf16 = NumberFormat::bf16,
+                         int32 = NumberFormat::int32;
   const Of all[] = {{"gate", "BLF", bf16},       {"gate", "BLF partialsum-x", f32},
                     {"in", "BLE_x", bf16},       {"last out", "BE", bf16},
                     {"raw gate", "BLF", f32},    {"unstored gate", "BLF", f32},

@@ -78,7 +78,7 @@ TEST(FirstDifference, SeesArrays) {
               whole(g, "floats").shape = {1, 3, 2};
             }),
             "floats is [1,3,2], expected [1,2,3]");
-  EXPECT_EQ(said([](Dump& g) { whole(g, "floats").encoding = dump::Encoding::int32; }),
+  EXPECT_EQ(said([](Dump& g) { whole(g, "floats").encoding = NumberFormat::int32; }),
             "floats is of int32, expected f32");
   EXPECT_EQ(said([](Dump& g) {
               dump::Value& value = g.values.find("ints")->second;

@@ -14,7 +14,8 @@ namespace shardproof::corpus {
 
 /// One bit of one element is another one.
 inline void flip(dump::StoredArray& stored, std::size_t element, int bit = 0) {
-  const std::size_t byte = element * bytes_of(stored.encoding) + static_cast<std::size_t>(bit) / 8;
+  const std::size_t byte = element * static_cast<std::size_t>(bytes_of(stored.encoding)) +
+                           static_cast<std::size_t>(bit) / 8;
   stored.bytes.at(byte) ^= static_cast<std::byte>(1 << (bit % 8));
 }
 

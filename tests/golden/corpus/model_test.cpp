@@ -103,7 +103,7 @@ TEST_P(ModelGolden, EveryWeightChangedIsSeen) {
   OneInN next(4, "weights");
   for (const std::string& name : golden().order) {
     if (!next() || !is_weight(golden(), name)) continue;
-    const bool int8 = golden().values.find(name)->second.whole.encoding == dump::Encoding::int8;
+    const bool int8 = golden().values.find(name)->second.whole.encoding == NumberFormat::int8;
     const std::string fault = said_by_model(flipped(golden(), name, 2, int8 ? 6 : 23));
     EXPECT_NE(fault, "") << name;
     if (!GetParam().of_file) {

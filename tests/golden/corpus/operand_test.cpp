@@ -60,7 +60,7 @@ TEST(ReadOperand, Refuses) {
   shards.chips[{0, 0, 0}] = shards.whole;
   EXPECT_EQ(refusal(shards), "golden_operand: t.operand: not f32, stacked over x, y, z");
   dump::Value ints = value("BE_zx", {2, 1, 3, 1, 1}, counted(6));
-  ints.whole.encoding = dump::Encoding::int32;
+  ints.whole.encoding = NumberFormat::int32;
   EXPECT_EQ(refusal(ints), "golden_operand: t.operand: not f32, stacked over x, y, z");
   for (const Shape& shape : {Shape{}, Shape{6}, Shape{2, 3}, Shape{2, 1, 3}, Shape{2, 1, 3, 1},
                              Shape{1, 2, 3, 1, 1}, Shape{2, 1, 3, 1, 1, 1}})

@@ -13,7 +13,6 @@
 namespace shardproof::corpus {
 
 using dump::Dump;
-using dump::Encoding;
 using dump::StoredArray;
 using dump::Value;
 
@@ -38,7 +37,7 @@ inline std::vector<double> numbers(const Dump& golden, const std::string& name) 
 
 /// As somebody else's numbers, of 64 bits.
 inline StoredArray as_f64(Shape shape, const std::vector<double>& all) {
-  StoredArray stored{std::move(shape), Encoding::f64, {}};
+  StoredArray stored{std::move(shape), NumberFormat::f64, {}};
   const auto* const bytes = reinterpret_cast<const std::byte*>(all.data());
   stored.bytes.assign(bytes, bytes + all.size() * sizeof(double));
   return stored;

@@ -16,7 +16,7 @@ class Gate : public Planted {
   template <class Count>
   Said ask(const Axes& list, const std::string& layout, Count&& count) {
     const bool serial = config().block == Block::serial;
-    const bool bf16 = declared.values == bounds::Format::bf16;
+    const bool bf16 = declared.values == NumberFormat::bf16;
     const Value scale = int8_ ? weight("layer1.w_gate_scale") : Value();
     const auto finished = [&](double v, std::size_t i) {
       if (int8_) v = static_cast<float>(v * scale.data[i % scale.data.size()]);

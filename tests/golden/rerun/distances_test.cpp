@@ -44,8 +44,8 @@ const char* const kKeys[] = {"",
 TEST(Rerun, ByChanceIsAsFarAsAllRoundingsAre) {
   for (const char* keys : {" act=bf16", ",cache=bf16"}) {
     const ExactCase c(line_of(keys));
-    const Arithmetic nearest{std::string_view(keys) == " act=bf16" ? Precision::bf16
-                                                                   : Precision::f32};
+    const Arithmetic nearest{std::string_view(keys) == " act=bf16" ? NumberFormat::bf16
+                                                                   : NumberFormat::f32};
     Arithmetic by_chance = nearest;
     by_chance.by_chance = true;
     EXPECT_TRUE(rounds_coarsely(nearest, c.weights().config()));
@@ -80,7 +80,7 @@ TEST(Rerun, InF64IsTheExactRegimeUpToItsRoundings) {
     const std::vector<RequestedValue> asked = all_of(c);
     Threads threads(2);
     const auto found =
-        distances({c.weights(), c.plan.passes, c.ids, {Precision::f64}}, asked, 2, 7, threads);
+        distances({c.weights(), c.plan.passes, c.ids, {NumberFormat::f64}}, asked, 2, 7, threads);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       ASSERT_EQ(found[i].size(), 2U) << keys << " " << asked[i].id;
       // A cache of bf16 may round another way: half of its last digit of a large element.
@@ -94,16 +94,17 @@ TEST(Rerun, InF32AndLessIsNear) {
   for (const char* keys : kKeys) {
     const ExactCase c(line_of(keys));
     const ExactCase bf16(line_of(std::string(keys) + " act=bf16"));
-    for (const double d : c.distances_of(c.last_logits(), {Precision::f32}, 4))
+    for (const double d : c.distances_of(c.last_logits(), {NumberFormat::f32}, 4))
       EXPECT_LT(d,
                 std::string_view(keys).find("cache=bf16") == std::string_view::npos ? 1e-4 : 3e-2)
           << keys;
     for (const auto& places : {spec_places(), hf_places(), any_places()}) {
-      for (const double d : bf16.distances_of(bf16.last_logits(), {Precision::bf16, places}, 4)) {
+      for (const double d :
+           bf16.distances_of(bf16.last_logits(), {NumberFormat::bf16, places}, 4)) {
         EXPECT_GT(d, 0.0) << keys;
         EXPECT_LT(d, 0.3) << keys;
       }
-      for (const double d : c.distances_of(c.last_logits(), {Precision::f16, places}, 4)) {
+      for (const double d : c.distances_of(c.last_logits(), {NumberFormat::f16, places}, 4)) {
         EXPECT_GT(d, 1e-5) << keys;
         EXPECT_LT(d, 0.05) << keys;
       }
@@ -138,8 +139,8 @@ TEST(Rerun, WhatTravelsRoundedIsFurther) {
   const double once = most({.wire_roundings = 1});
   EXPECT_GT(once, 100 * none);
   EXPECT_GT(most({.wire_roundings = 7}), once);
-  EXPECT_GT(most({.sums = Precision::bf16}), once);
-  EXPECT_LT(most({.wire_roundings = 3, .wire = Precision::f64}), 10 * none);
+  EXPECT_GT(most({.sums = NumberFormat::bf16}), once);
+  EXPECT_LT(most({.wire_roundings = 3, .wire = NumberFormat::f64}), 10 * none);
 }
 
 TEST(Rerun, OfWhatNoRunMakesThereIsNothing) {
@@ -180,8 +181,8 @@ TEST(Exact, OfOtherIdsIsWhatARunOverThemIsNear) {
   const oracle::Answer answer =
       exact_of({c.weights(), c.plan.passes, c.ids, {}}, c.plan.source_case.numerics, 1);
   const RequestedValue after{before.id, &answer.checkpoints.at(before.id)};
-  EXPECT_GT(c.distances_of(before, {Precision::f64}, 1)[0], 0.1);
-  EXPECT_LT(c.distances_of(after, {Precision::f64}, 1)[0], 3e-6);
+  EXPECT_GT(c.distances_of(before, {NumberFormat::f64}, 1)[0], 0.1);
+  EXPECT_LT(c.distances_of(after, {NumberFormat::f64}, 1)[0], 3e-6);
   c.ids.at("decode.2").data[0] = -1;
   const oracle::Answer first =
       exact_of({c.weights(), c.plan.passes, c.ids, {}}, c.plan.source_case.numerics, 1);
@@ -190,7 +191,7 @@ TEST(Exact, OfOtherIdsIsWhatARunOverThemIsNear) {
 
 TEST(Rerun, OfAnOverflowIsInfinitelyFar) {
   const ExactCase c(line_of(",embed_scale=1e5"));
-  for (const double d : c.distances_of(c.asked("prefill.c0", -1, "embed"), {Precision::f16}, 2))
+  for (const double d : c.distances_of(c.asked("prefill.c0", -1, "embed"), {NumberFormat::f16}, 2))
     EXPECT_EQ(d, std::numeric_limits<double>::infinity());
 }
 

@@ -122,10 +122,11 @@ void expect_rounding(const std::string& keys, const Arithmetic& arithmetic, int 
 
 TEST(Evidence, OfRightRunsIsNeverThatTheyAreNotRounding) {
   const std::string model = "model=palm-tiny,layers=2," + kShape;
-  expect_rounding(model, {Precision::f32}, 50);
-  expect_rounding(model + ",norm=layernorm,ffn=gelu,bias=all block=serial", {Precision::f32}, 50);
-  expect_rounding(model + " act=bf16", {Precision::bf16}, 50);
-  expect_rounding(model + ",softmax=base2 act=bf16 weights=int8 block=serial", {Precision::bf16},
+  expect_rounding(model, {NumberFormat::f32}, 50);
+  expect_rounding(model + ",norm=layernorm,ffn=gelu,bias=all block=serial", {NumberFormat::f32},
+                  50);
+  expect_rounding(model + " act=bf16", {NumberFormat::bf16}, 50);
+  expect_rounding(model + ",softmax=base2 act=bf16 weights=int8 block=serial", {NumberFormat::bf16},
                   50);
 }
 
@@ -175,7 +176,7 @@ TEST(Evidence, OfWrongRunsIsThatTheyAreNotRounding) {
   for (const bool bf16 : {false, true})
     for (int seed = 1; seed <= 10; ++seed) {
       const ExactCase c(line + std::to_string(seed) + model + (bf16 ? " act=bf16" : ""));
-      const Arithmetic arithmetic{bf16 ? Precision::bf16 : Precision::f32};
+      const Arithmetic arithmetic{bf16 ? NumberFormat::bf16 : NumberFormat::f32};
       const RequestedValue logits = c.last_logits();
       for (const Fault& fault : faults) {
         // One percent of one head of one layer is less than bf16 may hide.

@@ -39,7 +39,7 @@ TEST(Order, OfWholeNumbersIsExact) {
         const float row[] = {1.0F, -2.0F, 0.5F};
         float out[3] = {9.0F, 9.0F, 9.0F};
         adder.add_up(
-            Order(n, Draw(1, run, "")), {Precision::f64, wire, Precision::f32}, 3,
+            Order(n, Draw(1, run, "")), {NumberFormat::f64, wire, NumberFormat::f32}, 3,
             [](std::size_t k) { return static_cast<float>(k + 1); },
             [&](std::size_t) { return row; }, out);
         const auto sum = static_cast<float>(n * (n + 1) / 2);
@@ -54,9 +54,9 @@ TEST(Order, SumsOfBf16AreBf16) {
     float out = 0.0F;
     const Order order(300, Draw(1, run, ""));
     adder.add_up(
-        order, {Precision::bf16}, 1, [&](std::size_t) { return one; },
+        order, {NumberFormat::bf16}, 1, [&](std::size_t) { return one; },
         [&](std::size_t) { return &one; }, &out);
-    EXPECT_EQ(out, rounded(out, Precision::bf16));
+    EXPECT_EQ(out, rounded(out, NumberFormat::bf16));
     // Where 1 is half a step of a chain.
     if (order.block > 256) {
       EXPECT_EQ(out, 256.0F);
@@ -65,20 +65,20 @@ TEST(Order, SumsOfBf16AreBf16) {
 }
 
 /// The next numbers of f16 around v, of which it has 2^10 from one power of two to the next.
-TEST(Precision, OfF16IsTheNearest) {
-  EXPECT_EQ(rounded(1.0F + 0x1p-11F, Precision::f16), 1.0F);  // ties to even
-  EXPECT_EQ(rounded(1.0F + 0x3p-11F, Precision::f16), 1.0F + 0x1p-9F);
-  EXPECT_EQ(rounded(1.0F + 0x1.002p-11F, Precision::f16), 1.0F + 0x1p-10F);
-  EXPECT_EQ(rounded(0x1p-24F, Precision::f16), 0x1p-24F);  // the smallest
-  EXPECT_EQ(rounded(0x1p-25F, Precision::f16), 0.0F);
-  EXPECT_EQ(rounded(0x1.8p-25F, Precision::f16), 0x1p-24F);
-  EXPECT_EQ(rounded(0x1.ff8p-15F, Precision::f16), 0x1.ff8p-15F);
-  EXPECT_EQ(rounded(65519.0F, Precision::f16), 65504.0F);
-  EXPECT_EQ(rounded(-65520.0F, Precision::f16), -INFINITY);
-  EXPECT_TRUE(std::isnan(rounded(NAN, Precision::f16)));
-  EXPECT_TRUE(std::signbit(rounded(-0x1p-26F, Precision::f16)));
-  EXPECT_EQ(rounded(0x1p-13 + 0x1p-40, Precision::f32), 0x1p-13 + 0x1p-40 - 0x1p-40);
-  EXPECT_EQ(rounded(1.0 + 0x1p-40, Precision::f64), 1.0 + 0x1p-40);
+TEST(NumberFormat, OfF16IsTheNearest) {
+  EXPECT_EQ(rounded(1.0F + 0x1p-11F, NumberFormat::f16), 1.0F);  // ties to even
+  EXPECT_EQ(rounded(1.0F + 0x3p-11F, NumberFormat::f16), 1.0F + 0x1p-9F);
+  EXPECT_EQ(rounded(1.0F + 0x1.002p-11F, NumberFormat::f16), 1.0F + 0x1p-10F);
+  EXPECT_EQ(rounded(0x1p-24F, NumberFormat::f16), 0x1p-24F);  // the smallest
+  EXPECT_EQ(rounded(0x1p-25F, NumberFormat::f16), 0.0F);
+  EXPECT_EQ(rounded(0x1.8p-25F, NumberFormat::f16), 0x1p-24F);
+  EXPECT_EQ(rounded(0x1.ff8p-15F, NumberFormat::f16), 0x1.ff8p-15F);
+  EXPECT_EQ(rounded(65519.0F, NumberFormat::f16), 65504.0F);
+  EXPECT_EQ(rounded(-65520.0F, NumberFormat::f16), -INFINITY);
+  EXPECT_TRUE(std::isnan(rounded(NAN, NumberFormat::f16)));
+  EXPECT_TRUE(std::signbit(rounded(-0x1p-26F, NumberFormat::f16)));
+  EXPECT_EQ(rounded(0x1p-13 + 0x1p-40, NumberFormat::f32), 0x1p-13 + 0x1p-40 - 0x1p-40);
+  EXPECT_EQ(rounded(1.0 + 0x1p-40, NumberFormat::f64), 1.0 + 0x1p-40);
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ TEST(TracesOfTexts, AWrongElementIsTheFirstDivergence) {
       auto chip = of.chips.begin();
       if (of.in_shards()) std::advance(chip, number / 4 % std::ssize(of.chips));
       dump::StoredArray& array = of.in_shards() ? chip->second : of.whole;
-      if (array.encoding != dump::Encoding::f32) continue;
+      if (array.encoding != NumberFormat::f32) continue;
       const std::size_t i = static_cast<std::size_t>(number) % array.size();
       const auto old = static_cast<float>(array.at(i));
       const float others[] = {old + 1.0F + std::abs(old), std::nanf(""), kInf};

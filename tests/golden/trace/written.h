@@ -35,21 +35,21 @@ inline std::uint16_t half(double v) {
 
 /// Numbers as a file stores them.
 inline dump::StoredArray stored(Shape shape, const std::vector<double>& numbers,
-                                dump::Encoding encoding = dump::Encoding::f64) {
+                                NumberFormat encoding = NumberFormat::f64) {
   dump::StoredArray s{std::move(shape), encoding, {}};
   for (const double v : numbers) {
     const auto put = [&](auto x) {
       const auto* const from = reinterpret_cast<const std::byte*>(&x);
       s.bytes.insert(s.bytes.end(), from, from + sizeof x);
     };
-    if (encoding == dump::Encoding::bf16)
+    if (encoding == NumberFormat::bf16)
       put(static_cast<std::uint16_t>(
           std::bit_cast<std::uint32_t>(round_to_bf16(static_cast<float>(v))) >> 16));
-    else if (encoding == dump::Encoding::f16)
+    else if (encoding == NumberFormat::f16)
       put(half(v));
-    else if (encoding == dump::Encoding::f32)
+    else if (encoding == NumberFormat::f32)
       put(static_cast<float>(v));
-    else if (encoding == dump::Encoding::int32)
+    else if (encoding == NumberFormat::int32)
       put(static_cast<std::int32_t>(v));
     else
       put(v);

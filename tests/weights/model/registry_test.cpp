@@ -209,32 +209,32 @@ TEST(Registry, SaysWhoseSumsAccAndWireAreAbout) {
 // docs/spec.md section 5: a stored checkpoint travels as act says, a W matrix or the table as
 // weights says. A row that is in neither list travels as four bytes.
 TEST(Registry, SaysWhatEveryValueTravelsAs) {
-  const auto values = [](WireType type, ActType act) {
+  const auto values = [](NumberFormat type, ActType act) {
     return names_with(all_values(), [&](const ValueRow& row) {
       return row.wire({.weights = WeightType::bf16, .act = act}, {}) == type;
     });
   };
-  EXPECT_EQ(values(WireType::bf16, ActType::f32), "");
-  EXPECT_EQ(values(WireType::bf16, ActType::bf16),
+  EXPECT_EQ(values(NumberFormat::bf16, ActType::f32), "");
+  EXPECT_EQ(values(NumberFormat::bf16, ActType::bf16),
             "embed norm norm2 final_norm q k v q_rot k_rot k_cache v_cache attn gate up hidden "
             "block_out attn_out mid ffn_out out in");
   for (const ActType act : {ActType::f32, ActType::bf16})
-    EXPECT_EQ(values(WireType::int32, act),
+    EXPECT_EQ(values(NumberFormat::int32, act),
               "token indices top_k_counts top_p_sums masses drawn ids pos");
   // Caches as the model says, whatever act says.
   ModelConfig model;
-  for (const auto& [cache, wire] :
-       {std::pair(CacheType::f32, WireType::f32), std::pair(CacheType::bf16, WireType::bf16)})
+  for (const auto& [cache, wire] : {std::pair(CacheType::f32, NumberFormat::f32),
+                                    std::pair(CacheType::bf16, NumberFormat::bf16)})
     for (const ActType act : {ActType::f32, ActType::bf16})
       for (const char* name : {"k_cache", "v_cache"}) {
         model.cache = cache;
         EXPECT_EQ(value_row(name)->wire({.act = act}, model), wire) << name;
         EXPECT_EQ(value_row("k_rot")->wire({.act = act}, model),
-                  act == ActType::bf16 ? WireType::bf16 : WireType::f32);
+                  act == ActType::bf16 ? NumberFormat::bf16 : NumberFormat::f32);
       }
   const auto weights = [](WeightType type) {
     return names_with(all_weights(), [&](const WeightRow& row) {
-      return row.wire({.weights = type, .act = ActType::bf16}) == WireType::bf16;
+      return row.wire({.weights = type, .act = ActType::bf16}) == NumberFormat::bf16;
     });
   };
   EXPECT_EQ(weights(WeightType::f32), "");
@@ -242,15 +242,15 @@ TEST(Registry, SaysWhatEveryValueTravelsAs) {
   EXPECT_EQ(weights(WeightType::int8), "");
   EXPECT_EQ(names_with(all_weights(),
                        [](const WeightRow& row) {
-                         return row.wire({.weights = WeightType::int8}) == WireType::int8;
+                         return row.wire({.weights = WeightType::int8}) == NumberFormat::int8;
                        }),
             "wq wk wv wo w_gate w_up w_out");
-  EXPECT_EQ(bytes_of(WireType::int8), 1);
-  EXPECT_EQ(to_string(WireType::int8), "int8");
-  EXPECT_EQ(bytes_of(WireType::f32), 4);
-  EXPECT_EQ(bytes_of(WireType::bf16), 2);
-  EXPECT_EQ(bytes_of(WireType::int32), 4);
-  EXPECT_EQ(to_string(WireType::bf16), "bf16");
+  EXPECT_EQ(bytes_of(NumberFormat::int8), 1);
+  EXPECT_EQ(to_string(NumberFormat::int8), "int8");
+  EXPECT_EQ(bytes_of(NumberFormat::f32), 4);
+  EXPECT_EQ(bytes_of(NumberFormat::bf16), 2);
+  EXPECT_EQ(bytes_of(NumberFormat::int32), 4);
+  EXPECT_EQ(to_string(NumberFormat::bf16), "bf16");
 }
 
 TEST(Registry, EveryNormHasItsStatistics) {

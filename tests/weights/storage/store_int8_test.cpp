@@ -50,7 +50,9 @@ TEST(StoreInt8, NamesEveryBadCodeAndScale) {
     std::size_t index;
     double value;
     std::string why;  ///< behind the name
-  } kCases[] = {{"layer0.wq", 7, -128, "[1, 1, 1]" + code},
+  } kCases[] = {{"layer0.wq", 0, -128, "[0, 0, 0]" + code},
+                {"layer0.wk_scale", 0, 0, "[0, 0] is 0" + scale},
+                {"layer0.wq", 7, -128, "[1, 1, 1]" + code},
                 {"layer0.w_out", 29, -128, "[4, 5]" + code},
                 {"layer0.wq", 7, -127, ""},
                 {"layer0.wq", 7, 127, ""},

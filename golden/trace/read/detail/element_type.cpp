@@ -22,24 +22,24 @@ constexpr std::string_view kLegal =
   throw Error("dump_value", fmt::format("{:?} {}", value, why));
 }
 
-std::optional<Encoding> own_encoding(const ElementType& type) {
+std::optional<NumberFormat> own_encoding(const ElementType& type) {
   switch (type.kind) {
     case Kind::floating:
-      if (type.bytes == 8) return Encoding::f64;
-      if (type.bytes == 4) return Encoding::f32;
-      if (type.bytes == 2) return Encoding::f16;
+      if (type.bytes == 8) return NumberFormat::f64;
+      if (type.bytes == 4) return NumberFormat::f32;
+      if (type.bytes == 2) return NumberFormat::f16;
       return std::nullopt;
     case Kind::boolean:
-      return type.bytes == 1 ? std::optional(Encoding::int8) : std::nullopt;
+      return type.bytes == 1 ? std::optional(NumberFormat::int8) : std::nullopt;
     case Kind::signed_integer:
-      if (type.bytes == 1) return Encoding::int8;
-      if (type.bytes == 2 || type.bytes == 4) return Encoding::int32;
-      if (type.bytes == 8) return Encoding::int64;
+      if (type.bytes == 1) return NumberFormat::int8;
+      if (type.bytes == 2 || type.bytes == 4) return NumberFormat::int32;
+      if (type.bytes == 8) return NumberFormat::int64;
       return std::nullopt;
     case Kind::unsigned_integer:
       // A uint16 may be bf16 with its declaration missing.
-      if (type.bytes == 1) return Encoding::int32;
-      if (type.bytes == 4 || type.bytes == 8) return Encoding::int64;
+      if (type.bytes == 1) return NumberFormat::int32;
+      if (type.bytes == 4 || type.bytes == 8) return NumberFormat::int64;
       return std::nullopt;
     case Kind::opaque:
       return std::nullopt;
@@ -64,8 +64,9 @@ std::uint64_t load(std::span<const std::byte> element, const ElementType& type) 
 }
 
 /// Returns whether conversion leaves the bytes unchanged.
-bool stays(const ElementType& type, Encoding encoding) {
-  return type.bytes == bytes_of(encoding) && (!type.big_endian || type.bytes == 1) &&
+bool stays(const ElementType& type, NumberFormat encoding) {
+  return type.bytes == static_cast<std::size_t>(bytes_of(encoding)) &&
+         (!type.big_endian || type.bytes == 1) &&
          !(type.kind == Kind::unsigned_integer && type.bytes == 8);
 }
 
@@ -91,29 +92,30 @@ std::string ElementType::to_string() const {
 EncodingOrNot encoding_of(const ElementType& type, const Attributes& attributes) {
   const std::string* const declared = find(attributes, "encoding");
   if (declared != nullptr && *declared == "bf16") {
-    if (may_be_bf16(type)) return {Encoding::bf16, ""};
+    if (may_be_bf16(type)) return {NumberFormat::bf16, ""};
     return {std::nullopt, fmt::format("has encoding=bf16 and elements of {}; bf16 is stored as "
                                       "uint16, or as V2 in an npz",
                                       type.to_string())};
   }
-  const std::optional<Encoding> own = own_encoding(type);
+  const std::optional<NumberFormat> own = own_encoding(type);
   if (!own)
     return {std::nullopt, fmt::format("has elements of {}; legal: {}", type.to_string(), kLegal)};
-  if (declared != nullptr && *declared != dump::to_string(*own) && *declared != type.to_string())
+  if (declared != nullptr && *declared != to_string(*own) && *declared != type.to_string())
     return {std::nullopt,
             fmt::format("has encoding={} and elements of {}; legal: bf16, or leave it out",
                         *declared, type.to_string())};
   return {own, ""};
 }
 
-void convert(std::span<const std::byte> elements, const ElementType& type, Encoding encoding,
+void convert(std::span<const std::byte> elements, const ElementType& type, NumberFormat encoding,
              std::string_view value, Sink& sink) {
   if (stays(type, encoding)) {
     if (!elements.empty()) sink.bytes(elements);
     return;
   }
   // Converts piece by piece: a second copy of the whole might not fit in memory.
-  const std::size_t bytes = bytes_of(encoding), most = kPiece / type.bytes * type.bytes;
+  const auto bytes = static_cast<std::size_t>(bytes_of(encoding));
+  const std::size_t most = kPiece / type.bytes * type.bytes;
   std::vector<std::byte> out;
   while (!elements.empty()) {
     const std::span<const std::byte> piece = elements.first(std::min(most, elements.size()));

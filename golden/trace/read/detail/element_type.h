@@ -23,7 +23,7 @@ struct ElementType {
 
 /// The encoding of elements, or why they cannot be read.
 struct EncodingOrNot {
-  std::optional<Encoding> encoding;
+  std::optional<NumberFormat> encoding;
   std::string why;
 };
 /// Returns the encoding of a value, given its attributes, of which `encoding` counts. Integers of
@@ -32,7 +32,7 @@ EncodingOrNot encoding_of(const ElementType& type, const Attributes& attributes)
 
 /// Passes whole elements to `sink`, converted to `encoding`. Throws Error("dump_value", ...) for a
 /// uint64 that does not fit in int64.
-void convert(std::span<const std::byte> elements, const ElementType& type, Encoding encoding,
+void convert(std::span<const std::byte> elements, const ElementType& type, NumberFormat encoding,
              std::string_view value, Sink& sink);
 
 }  // namespace shardproof::dump

@@ -82,7 +82,8 @@ class Array {
       return;
     }
     const Shape shape = checked_shape();
-    const std::uint64_t size = bytes_of_all(std::max(type->bytes, bytes_of(*known.encoding)));
+    const std::uint64_t size =
+        bytes_of_all(std::max(type->bytes, static_cast<std::size_t>(bytes_of(*known.encoding))));
     allowance.take(size, data_.what());
     check_storage(allowance);
     sink.array(path_, attributes, *known.encoding, shape);
@@ -122,7 +123,7 @@ class Array {
     if (!fault.empty()) refuse("dump_open", path_, fault);
   }
 
-  void read_pieces(const ElementType& type, Encoding encoding, Sink& sink) const {
+  void read_pieces(const ElementType& type, NumberFormat encoding, Sink& sink) const {
     const hsize_t rows = data_.extents().empty() ? 1 : data_.extents().front();
     const std::uint64_t row_bytes = bytes_of_all(type.bytes) / rows;
     // Reads whole chunks, so that none is inflated twice.

@@ -203,8 +203,8 @@ class Npz {
       sink_.unread(path, attributes, known.why);
       return;
     }
-    const Encoding encoding = *known.encoding;
-    allowance_.take(array.size(std::max(type.bytes, bytes_of(encoding))),
+    const NumberFormat encoding = *known.encoding;
+    allowance_.take(array.size(std::max(type.bytes, static_cast<std::size_t>(bytes_of(encoding)))),
                     fmt::format("{:?}", path));
     sink_.array(path, attributes, encoding, array.header().shape);
     array.pieces(

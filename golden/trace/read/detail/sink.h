@@ -19,7 +19,7 @@ class Sink {
   virtual void attribute(std::string_view name, std::string_view text) = 0;
   /// Begins an array under its path in the file, "ID" or "chips/0_0_1/ID"; its bytes follow, in one
   /// or more pieces, none of them empty.
-  virtual void array(std::string_view path, const Attributes& attributes, Encoding encoding,
+  virtual void array(std::string_view path, const Attributes& attributes, NumberFormat encoding,
                      const Shape& shape) = 0;
   virtual void bytes(std::span<const std::byte> piece) = 0;
   /// Reports an array whose element type is not supported, and why; no bytes follow.

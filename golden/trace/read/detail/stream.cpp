@@ -77,7 +77,7 @@ void StreamWriter::all(const Attributes& attributes) {
   }
 }
 
-void StreamWriter::array(std::string_view path, const Attributes& attributes, Encoding encoding,
+void StreamWriter::array(std::string_view path, const Attributes& attributes, NumberFormat encoding,
                          const Shape& shape) {
   kind(kArray);
   text(path);
@@ -194,13 +194,13 @@ void StreamReader::array(Dump& dump) {
   const Allowance before_attributes = allowance_;
   StoredArray stored;
   const std::uint64_t encoding = number();
-  if (encoding > static_cast<std::uint64_t>(Encoding::int64))
+  if (encoding >= kNumberFormats.size())
     throw BrokenStream(fmt::format("sent the encoding {}", encoding));
-  stored.encoding = static_cast<Encoding>(encoding);
+  stored.encoding = static_cast<NumberFormat>(encoding);
   Attributes said = attributes();
   const std::uint64_t rank = number();
   if (rank > kMostDims) throw BrokenStream(fmt::format("sent an array of {} dims", rank));
-  std::uint64_t bytes = bytes_of(stored.encoding);
+  auto bytes = static_cast<std::uint64_t>(bytes_of(stored.encoding));
   for (std::uint64_t i = 0; i < rank; ++i) {
     const std::uint64_t extent = number();
     if (extent > std::uint64_t{std::numeric_limits<std::int64_t>::max()} ||

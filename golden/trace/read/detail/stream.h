@@ -21,7 +21,7 @@ class StreamWriter : public Sink {
   explicit StreamWriter(int pipe) : pipe_(pipe) {}
 
   void attribute(std::string_view name, std::string_view text) override;
-  void array(std::string_view path, const Attributes& attributes, Encoding encoding,
+  void array(std::string_view path, const Attributes& attributes, NumberFormat encoding,
              const Shape& shape) override;
   void bytes(std::span<const std::byte> piece) override;
   void unread(std::string_view path, const Attributes& attributes, std::string_view why) override;

@@ -10,7 +10,6 @@
 
 namespace shardproof::dump {
 
-using bounds::Format;
 using bounds::IntervalTensor;
 
 namespace {
@@ -50,10 +49,10 @@ std::optional<IntervalTensor> Expectations::bound_of(const Subject& s) {
   }
 }
 
-Format Expectations::format_of(const DumpedValue& dumped) const {
+NumberFormat Expectations::format_of(const DumpedValue& dumped) const {
   const bool rounded = !dumped.layout.is_partial() && dumped.terms == 1 &&
                        (dumped.units.empty() || without_gain(dumped));
-  return rounded ? own_format(dumped) : Format::f64;
+  return rounded ? own_format(dumped) : NumberFormat::f64;
 }
 
 /// If the gain is folded into the next weight, the writer rounded x·r.
@@ -62,7 +61,7 @@ bool Expectations::without_gain(const DumpedValue& dumped) const {
          dumped.subject.meaning != Meaning::weight;
 }
 
-Format Expectations::own_format(const DumpedValue& dumped) const {
+NumberFormat Expectations::own_format(const DumpedValue& dumped) const {
   const Subject& s = dumped.subject;
   const bounds::DeclaredArithmetic& declared = dumped.declared_or(claim_.declared);
   const ValueRow* const row = value_row(s.name, claim_.source_case.model.rows.get());
@@ -96,19 +95,19 @@ Expected Expectations::of(const DumpedValue& dumped) {
     if (e.bound && dumped.terms == 1 && !dumped.units.empty() && !without_gain(dumped))
       e.bound = e.bound->rounded(own_format(dumped));
     // Undeclared arithmetic: the weakest is assumed, so f64 numbers need only be near an f32.
-    if (e.bound && !claim_.arithmetic_said && !dumped.declared && e.format == Format::f32 &&
+    if (e.bound && !claim_.arithmetic_said && !dumped.declared && e.format == NumberFormat::f32 &&
         dumped.finer_than_f32()) {
-      widen(*e.bound, coarse_of(dump::Encoding::f32));
-      e.format = Format::f64;
+      widen(*e.bound, coarse_of(NumberFormat::f32));
+      e.format = NumberFormat::f64;
     }
     if (e.bound) coarsen(dumped, *e.bound, e.format);
   }
   return e;
 }
 
-void Expectations::coarsen(const DumpedValue& dumped, IntervalTensor& bound, Format& format) {
+void Expectations::coarsen(const DumpedValue& dumped, IntervalTensor& bound, NumberFormat& format) {
   if (!dumped.coarser_than(format)) return;
-  format = Format::f64;
+  format = NumberFormat::f64;
   widen(bound, coarse_of(dumped.encoding));
 }
 

@@ -22,16 +22,16 @@ class Expectations {
   /// Returns the bound of a value by its own operands; nullopt if the model has no such value.
   std::optional<bounds::IntervalTensor> bound_of(const Subject& s);
   /// Returns the format to which the numbers of a value are rounded.
-  bounds::Format format_of(const DumpedValue& dumped) const;
+  NumberFormat format_of(const DumpedValue& dumped) const;
   /// Returns the arithmetic in effect for a value.
   const bounds::DeclaredArithmetic& declared(const Subject& s);
   /// Widens a bound by the file's rounding, if its encoding has fewer digits.
   static void coarsen(const DumpedValue& dumped, bounds::IntervalTensor& bound,
-                      bounds::Format& format);
+                      NumberFormat& format);
 
  private:
   bool without_gain(const DumpedValue& dumped) const;
-  bounds::Format own_format(const DumpedValue& dumped) const;
+  NumberFormat own_format(const DumpedValue& dumped) const;
 
   const Claim& claim_;
   Reference& reference_;

@@ -42,7 +42,7 @@ std::string dtype_of(const ValueDecl& declared, const Sharded& value, const Nume
   const bool kept = declared.role.kind == Role::Kind::checkpoint ||
                     declared.role.kind == Role::Kind::previous ||
                     declared.role.kind == Role::Kind::prefix;
-  return kept && wire_type(declared, numerics, config) == WireType::bf16 ? "bf16" : "f32";
+  return kept && wire_type(declared, numerics, config) == NumberFormat::bf16 ? "bf16" : "f32";
 }
 
 /// Writes the user's layer programs, if the run has any.

@@ -69,18 +69,20 @@ std::vector<F> arguments() {
 }
 
 /// The hull of a function's forms at a number.
-Number form(Ffn ffn, const Number& x, Rounds rounds = Rounds::none, Format values = Format::f32,
-            const DeclaredArithmetic& by = {}) {
+Number form(Ffn ffn, const Number& x, Rounds rounds = Rounds::none,
+            NumberFormat values = NumberFormat::f32, const DeclaredArithmetic& by = {}) {
   return activation_forms(ffn, Softmax::base_e, x, Operations(by), rounds, values);
 }
-Number form(Ffn ffn, F x, Rounds rounds = Rounds::none, Format values = Format::f32,
+Number form(Ffn ffn, F x, Rounds rounds = Rounds::none, NumberFormat values = NumberFormat::f32,
             const DeclaredArithmetic& by = {}) {
   return form(ffn, Number{static_cast<double>(x), 0.0, 0.0}, rounds, values, by);
 }
-bool inside(const Number& of, F y, Format format = Format::f32) {
+bool inside(const Number& of, F y, NumberFormat format = NumberFormat::f32) {
   return holds(values(of.interval(), format), format, static_cast<double>(y));
 }
-F nearest_of(F v, Format format) { return static_cast<F>(nearest(static_cast<double>(v), format)); }
+F nearest_of(F v, NumberFormat format) {
+  return static_cast<F>(nearest(static_cast<double>(v), format));
+}
 
 TEST(Forms, OfLibrariesAreInside) {
   for (const Evaluation& e : kEvaluations)
@@ -124,8 +126,8 @@ TEST(Forms, NeedTheirUlp) {
   few.ulp = Ulp::all(1);
   int outside = 0;
   for (const F x : arguments())
-    if (std::abs(x) < 8 &&
-        !inside(form(Ffn::gelu_erf, x, Rounds::none, Format::f32, few), kEvaluations[1].of(x)))
+    if (std::abs(x) < 8 && !inside(form(Ffn::gelu_erf, x, Rounds::none, NumberFormat::f32, few),
+                                   kEvaluations[1].of(x)))
       ++outside;
   EXPECT_GT(outside, 100);
 }
@@ -144,13 +146,14 @@ TEST(Forms, OfAnUnknownArgumentHoldEachOfIts) {
 TEST(Forms, OfBf16HoldEverySubsetOfRoundings) {
   std::mt19937 random(9);
   std::normal_distribution<F> gauss;
-  const auto maybe = [&](F v) { return random() % 2 == 0 ? v : nearest_of(v, Format::bf16); };
+  const auto maybe = [&](F v) { return random() % 2 == 0 ? v : nearest_of(v, NumberFormat::bf16); };
   for (int i = 0; i < 20000; ++i) {
-    const F x = nearest_of(2 * gauss(random), Format::bf16);
+    const F x = nearest_of(2 * gauss(random), NumberFormat::bf16);
     const F cube = maybe(maybe(x * x) * x);
     const F inner = maybe(x + maybe(maybe(0.044715F) * cube));
     const F t = maybe(std::tanh(maybe(maybe(0.79788456F) * inner)));
-    EXPECT_TRUE(inside(form(Ffn::gelu, x, Rounds::some, Format::bf16), 0.5F * x * maybe(1 + t)))
+    EXPECT_TRUE(
+        inside(form(Ffn::gelu, x, Rounds::some, NumberFormat::bf16), 0.5F * x * maybe(1 + t)))
         << x;
   }
 }
@@ -158,7 +161,7 @@ TEST(Forms, OfBf16HoldEverySubsetOfRoundings) {
 // Every operation of an f16 engine is rounded to f16, and may overflow on its way to a number that
 // is none: what follows saturates.
 TEST(Forms, OfF16HoldWhatOverflowsOnTheWay) {
-  const auto f16 = [](F v) { return nearest_of(v, Format::f16); };
+  const auto f16 = [](F v) { return nearest_of(v, NumberFormat::f16); };
   int overflows = 0;
   for (F x = -70.0F; x <= 70.0F; x += 0.25F) {
     const F e = f16(std::exp(-x));
@@ -168,11 +171,11 @@ TEST(Forms, OfF16HoldWhatOverflowsOnTheWay) {
     const F gelu = f16(0.5F * x) * f16(1 + t);
     overflows += std::isinf(e) || std::isinf(cube) ? 1 : 0;
     for (const auto& [ffn, y] : {std::pair{Ffn::swiglu, silu}, {Ffn::gelu, gelu}}) {
-      const Number of = form(ffn, x, Rounds::some, Format::f16);
-      EXPECT_TRUE(inside(of, f16(y), Format::f16)) << x << " " << y;
+      const Number of = form(ffn, x, Rounds::some, NumberFormat::f16);
+      EXPECT_TRUE(inside(of, f16(y), NumberFormat::f16)) << x << " " << y;
       // And nothing that is a tenth larger than x, or a tenth of it off.
       for (const F wrong : {1.1F * x + 0.1F, -0.1F * std::abs(x) - 0.5F})
-        EXPECT_FALSE(inside(of, f16(wrong), Format::f16)) << x << " " << wrong;
+        EXPECT_FALSE(inside(of, f16(wrong), NumberFormat::f16)) << x << " " << wrong;
     }
   }
   EXPECT_GT(overflows, 200);
@@ -185,9 +188,9 @@ TEST(Exponential, IsExpOrExp2OfScaledScores) {
   int outside = 0;
   for (int i = 0; i < 20000; ++i) {
     const float s = gauss(random), top = s + std::abs(gauss(random));
-    const Number of =
-        exponential_forms(Softmax::base_e, {static_cast<double>(s), 0.0, 0.0},
-                          {static_cast<double>(top), 0.0, 0.0}, by, by, Rounds::none, Format::f32);
+    const Number of = exponential_forms(Softmax::base_e, {static_cast<double>(s), 0.0, 0.0},
+                                        {static_cast<double>(top), 0.0, 0.0}, by, by, Rounds::none,
+                                        NumberFormat::f32);
     const auto in = [&](F y) { return inside(of, y); };
     EXPECT_TRUE(in(std::exp(s - top)));
     EXPECT_TRUE(in(std::exp2(s * 1.44269504F - top * 1.44269504F)));

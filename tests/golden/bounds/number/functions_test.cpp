@@ -166,7 +166,7 @@ TEST_P(BoundOfFunction, IsOneF32AlmostAlways) {
     // Half of an odd subnormal is a tie; beyond the largest f32 there is nothing to round.
     if (!(std::abs(x) >= 0x1p-125)) return;
     const FunctionValue e = f.bound(x, {});
-    const Interval ends = values(around(e.center, e.radius), Format::f32);
+    const Interval ends = values(around(e.center, e.radius), NumberFormat::f32);
     if (!std::isfinite(ends.high)) return;
     ambiguous += ends.low != ends.high ? 1 : 0;
     ++all;
@@ -191,7 +191,7 @@ TEST_P(BoundOfFunction, IsTooSmallForF32Operations) {  // the negative control
     // The formula once more with its argument off by one rounding to bf16.
     const auto off = static_cast<double>(x) * (1 + 0x1p-9);
     const FunctionValue e = f.bound(static_cast<double>(x), {});
-    const Interval ends = values(around(e.center, e.radius), Format::f32);
+    const Interval ends = values(around(e.center, e.radius), NumberFormat::f32);
     const auto v = static_cast<double>(static_cast<float>(truth(f, off)));
     outside += v < ends.low || v > ends.high ? 1 : 0;
   }

@@ -14,31 +14,31 @@
 namespace shardproof::bounds {
 namespace {
 
-bool inside(const Interval& of, Format format, double value) {
+bool inside(const Interval& of, NumberFormat format, double value) {
   return holds(values(of, format), format, value);
 }
 
 TEST(Values, OfBf16AreThoseOfOneRoundingOrTwo) {
   // A tie of bf16 to which a little is added: rounded to f32 first it is a tie again.
   const double x = 1.0 + 0x1p-8 + 0x1p-40;
-  const Interval ends = values({x, x}, Format::bf16);
+  const Interval ends = values({x, x}, NumberFormat::bf16);
   EXPECT_EQ(ends.low, 1.0);
   EXPECT_EQ(ends.high, 1.0 + 0x1p-7);
-  const Interval clear = values({1.1, 1.1}, Format::bf16);
+  const Interval clear = values({1.1, 1.1}, NumberFormat::bf16);
   EXPECT_EQ(clear.low, clear.high);
   EXPECT_EQ(clear.low, static_cast<double>(round_to_bf16(1.1F)));
 }
 
 TEST(Values, HoldTheRoundingsOfTheEnds) {
   // Two conversions side by side, which g++ 12 may drop.
-  const Interval ends = values({1.0 + 0x1p-30, 2.0 - 0x1p-30}, Format::f32);
+  const Interval ends = values({1.0 + 0x1p-30, 2.0 - 0x1p-30}, NumberFormat::f32);
   EXPECT_EQ(ends.low, 1.0);
   EXPECT_EQ(ends.high, 2.0);
 }
 
 /// All finite numbers of a format that are not negative, in order.
-std::vector<double> numbers_of(Format format) {
-  const bool bf16 = format == Format::bf16;
+std::vector<double> numbers_of(NumberFormat format) {
+  const bool bf16 = format == NumberFormat::bf16;
   const unsigned digits = bf16 ? 7 : 10, infinity = bf16 ? 0x7f80U : 0x7c00U;
   const int least = bf16 ? -133 : -24;
   std::vector<double> numbers;
@@ -53,7 +53,7 @@ std::vector<double> numbers_of(Format format) {
 
 // Ties, and what is beside them, between all neighbours of both formats, with both signs.
 TEST(Nearest, OfEachNeighbourhoodOfAShortFormat) {
-  for (const Format format : {Format::bf16, Format::f16}) {
+  for (const NumberFormat format : {NumberFormat::bf16, NumberFormat::f16}) {
     const std::vector<double> numbers = numbers_of(format);
     for (const double sign : {1.0, -1.0}) {
       const auto expect = [&](double from, double to) {
@@ -81,13 +81,13 @@ TEST(Nearest, OfEachNeighbourhoodOfAShortFormat) {
 }
 
 TEST(Values, NaNIsOnlyWhereNothingIsKnown) {
-  EXPECT_FALSE(inside({-1.0, INFINITY}, Format::f32, NAN));
-  EXPECT_FALSE(inside(around(0.0, 1.0), Format::f32, INFINITY));
+  EXPECT_FALSE(inside({-1.0, INFINITY}, NumberFormat::f32, NAN));
+  EXPECT_FALSE(inside(around(0.0, 1.0), NumberFormat::f32, INFINITY));
   for (const Interval& nothing : {around(NAN, 1.0), around(0.0, NAN), around(INFINITY, 1.0),
                                   around(NAN, 0.0), around(0.0, INFINITY), Interval{NAN, 1.0}}) {
-    EXPECT_TRUE(inside(nothing, Format::f32, NAN));
-    EXPECT_TRUE(inside(nothing, Format::f32, 1.0));
-    const Interval ends = values(nothing, Format::f32);
+    EXPECT_TRUE(inside(nothing, NumberFormat::f32, NAN));
+    EXPECT_TRUE(inside(nothing, NumberFormat::f32, 1.0));
+    const Interval ends = values(nothing, NumberFormat::f32);
     EXPECT_FALSE(narrow(0.5 * (ends.high - ends.low), 1.0));
   }
 }
@@ -95,23 +95,24 @@ TEST(Values, NaNIsOnlyWhereNothingIsKnown) {
 // What overflowed in somebody's f16 is a number like another, and nothing else is it.
 TEST(Values, AnInfinityThatIsKnownIsThatOne) {
   for (const double infinity : {HUGE_VAL, -HUGE_VAL}) {
-    EXPECT_TRUE(inside(around(infinity, 0.0), Format::f16, infinity));
+    EXPECT_TRUE(inside(around(infinity, 0.0), NumberFormat::f16, infinity));
     for (const double other : {-infinity, 65504.0, 0.0, std::nan("")})
-      EXPECT_FALSE(inside(around(infinity, 0.0), Format::f16, other));
-    EXPECT_EQ(distance(infinity, Format::f16, infinity), 0.0);
-    EXPECT_EQ(distance(infinity, Format::f16, -infinity), kInfinity);
+      EXPECT_FALSE(inside(around(infinity, 0.0), NumberFormat::f16, other));
+    EXPECT_EQ(distance(infinity, NumberFormat::f16, infinity), 0.0);
+    EXPECT_EQ(distance(infinity, NumberFormat::f16, -infinity), kInfinity);
   }
-  EXPECT_EQ(distance(HUGE_VAL, Format::f16, 70000.0), 0.0);
-  EXPECT_EQ(distance(65504.0, Format::f16, 70000.0), 70000.0 - 65504.0 - 0x1p-11 * 65504 - 0x1p-25);
+  EXPECT_EQ(distance(HUGE_VAL, NumberFormat::f16, 70000.0), 0.0);
+  EXPECT_EQ(distance(65504.0, NumberFormat::f16, 70000.0),
+            70000.0 - 65504.0 - 0x1p-11 * 65504 - 0x1p-25);
 }
 
 TEST(Values, AreOfTheFormat) {
-  EXPECT_TRUE(inside({1.0, 1.5}, Format::bf16, 1.0 + 0x1p-7));
-  EXPECT_FALSE(inside({1.0, 1.5}, Format::bf16, 1.0 + 0x1p-8));
-  EXPECT_TRUE(inside({1.0, 1.5}, Format::f32, 1.0 + 0x1p-23));
-  EXPECT_FALSE(inside({1.0, 1.5}, Format::f32, 1.0 + 0x1p-24));
-  EXPECT_TRUE(inside({1.0, 1.5}, Format::f64, 1.0 + 0x1p-24));
-  EXPECT_FALSE(inside({-1.0, 1.0}, Format::bf16, 0x1p-134));
+  EXPECT_TRUE(inside({1.0, 1.5}, NumberFormat::bf16, 1.0 + 0x1p-7));
+  EXPECT_FALSE(inside({1.0, 1.5}, NumberFormat::bf16, 1.0 + 0x1p-8));
+  EXPECT_TRUE(inside({1.0, 1.5}, NumberFormat::f32, 1.0 + 0x1p-23));
+  EXPECT_FALSE(inside({1.0, 1.5}, NumberFormat::f32, 1.0 + 0x1p-24));
+  EXPECT_TRUE(inside({1.0, 1.5}, NumberFormat::f64, 1.0 + 0x1p-24));
+  EXPECT_FALSE(inside({-1.0, 1.0}, NumberFormat::bf16, 0x1p-134));
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST(LikelyBound, SeesOperandsWithFewerDigits) {
   const Products p = drawn_products("gauss", 4096, 3);
   const Number of = sum_of(p).value({});
   Products bf16 = p, without(p.begin() + 1, p.end());
-  for (auto& [a, b] : bf16) a = nearest(a, Format::bf16);
+  for (auto& [a, b] : bf16) a = nearest(a, NumberFormat::bf16);
   EXPECT_GT(std::abs(sum_of(bf16).sum().value - of.center), of.likely);
   EXPECT_GT(std::abs(sum_of(without).sum().value - of.center), of.likely);
 }
@@ -252,7 +252,7 @@ TEST(SumBound, CountsWhatIsDeclared) {
 // A factor that takes a constant in is rounded to the format that it is kept in.
 TEST(SumBound, OfFoldedFactorsGoesByTheFormatOfTheValues) {
   for (unsigned seed = 0; seed < 40; ++seed)
-    for (const Format values : {Format::f32, Format::bf16, Format::f16}) {
+    for (const NumberFormat values : {NumberFormat::f32, NumberFormat::bf16, NumberFormat::f16}) {
       const Products p = drawn_products(seed % 2 == 0 ? "gauss" : "positive", 64, seed);
       // By 3.1 and 1/sqrt(8), as if the sum were scaled back.
       Products by_large = p, folded = p;
@@ -266,7 +266,8 @@ TEST(SumBound, OfFoldedFactorsGoesByTheFormatOfTheValues) {
       EXPECT_LE(std::abs(sum_of(by_large).sum().value - of.center), of.worst);
       for (const double sum : all_sums(folded, seed))
         EXPECT_LE(std::abs(sum - scale * of.center), scale * of.worst);
-      EXPECT_LE(of.worst, 2 * (unit_of(values) + 64 * unit_of(Format::f32)) * sum_of(p).sum().size);
+      EXPECT_LE(of.worst,
+                2 * (unit_of(values) + 64 * unit_of(NumberFormat::f32)) * sum_of(p).sum().size);
     }
 }
 
@@ -292,8 +293,9 @@ TEST(SumBound, HoldsForWiresOfBf16) {
 TEST(SumBound, OfF64HoldsForF64) {
   std::mt19937 random(6);
   std::normal_distribution<double> normal;
-  const DeclaredArithmetic f64{
-      .values = Format::f64, .sums = Format::f64, .operations = Arithmetic::of(Format::f64)};
+  const DeclaredArithmetic f64{.values = NumberFormat::f64,
+                               .sums = NumberFormat::f64,
+                               .operations = Arithmetic::of(NumberFormat::f64)};
   for (int trial = 0; trial < 500; ++trial) {
     IntervalSum bound;
     double sum = 0.0, rounded = 0.0;

@@ -22,7 +22,7 @@ using Floats = std::vector<float>;
 using Random = std::mt19937_64;
 
 double wide(float v) { return static_cast<double>(v); }
-bool inside(const Interval& of, Format format, double value) {
+bool inside(const Interval& of, NumberFormat format, double value) {
   return holds(values(of, format), format, value);
 }
 
@@ -47,7 +47,7 @@ Interval bound_of(const Floats& a, const Floats& b, bool acc_bf16 = false) {
       a.size(), [&](std::size_t k) { return a[k]; }, [&](std::size_t k) { return b[k]; },
       acc_bf16 ? Step::bf16() : Step::f32());
 }
-Format format_of(bool acc_bf16) { return acc_bf16 ? Format::bf16 : Format::f32; }
+NumberFormat format_of(bool acc_bf16) { return acc_bf16 ? NumberFormat::bf16 : NumberFormat::f32; }
 
 TEST(RunningBound, HoldsForTheDeclaredChain) {
   Random random(1);
@@ -67,7 +67,7 @@ TEST(RunningBound, HoldsForSubnormals) {
     Floats a = factors(12, random), b = factors(12, random);
     for (float& x : a) x *= 0x1p-74F;
     for (float& x : b) x *= 0x1p-74F;
-    ASSERT_TRUE(inside(bound_of(a, b), Format::f32, wide(chain_of(a, b))));
+    ASSERT_TRUE(inside(bound_of(a, b), NumberFormat::f32, wide(chain_of(a, b))));
   }
 }
 
@@ -85,7 +85,7 @@ TEST(RunningBound, FaultsAreOutside) {
     const Floats a = factors(96, random), b = factors(96, random);
     const Interval bound = bound_of(a, b);
     const auto outside = [&](const Floats& x, const Floats& y, float scale = 1.0F) {
-      return inside(bound, Format::f32, wide(chain_of(x, y) * scale)) ? 0 : 1;
+      return inside(bound, NumberFormat::f32, wide(chain_of(x, y) * scale)) ? 0 : 1;
     };
     Floats less = a, more_a = a, more_b = b, bf16 = a;
     less[40] = 0.0F;
@@ -140,11 +140,12 @@ TEST(RunningBound, ShortSumsReachMoreThanHalf) {
     const Interval bound = bound_of(sum.a, sum.b);
     const double radius = 0.5 * (bound.high - bound.low), middle = 0.5 * (bound.low + bound.high);
     const double error = std::abs(wide(chain_of(sum.a, sum.b)) - middle);
-    EXPECT_TRUE(inside(bound, Format::f32, wide(chain_of(sum.a, sum.b)))) << n;
+    EXPECT_TRUE(inside(bound, NumberFormat::f32, wide(chain_of(sum.a, sum.b)))) << n;
     EXPECT_GT(error, 0.5 * radius) << n;
     // With one rounding less in the bound the right sum would lie outside.
     const double fewer = radius * static_cast<double>(n - 2) / static_cast<double>(n - 1);
-    EXPECT_FALSE(inside(around(middle, fewer), Format::f32, wide(chain_of(sum.a, sum.b)))) << n;
+    EXPECT_FALSE(inside(around(middle, fewer), NumberFormat::f32, wide(chain_of(sum.a, sum.b))))
+        << n;
   }
 }
 
@@ -171,7 +172,7 @@ TEST(GrowingSums, HoldForEveryScheduleLoopAccAndWire) {
                   scalar::Adding<float, Floating>{{acc, wire}}.sum(terms, way, schedule, at);
               const auto bound = interval_of(scalar::Adding<Growing, GrowingSums>{{acc, wire}}.sum(
                   growing, way, schedule, at));
-              const Format format = acc && K > 1 ? Format::bf16 : Format::f32;
+              const NumberFormat format = acc && K > 1 ? NumberFormat::bf16 : NumberFormat::f32;
               ASSERT_TRUE(inside(bound, format, wide(sum))) << K;
               if (K == 1) continue;
               Floats less = terms;

@@ -24,7 +24,7 @@ IntervalMath math_of(const LineArithmetic& line) {
 LineArithmetic f32() { return {}; }
 LineArithmetic bf16_line() {
   LineArithmetic line;
-  line.declared.values = Format::bf16;
+  line.declared.values = NumberFormat::bf16;
   line.may_round = true;
   return line;
 }
@@ -312,14 +312,14 @@ TEST(IntervalMath, StoresAndSends) {
   EXPECT_EQ(math_of(exactly).stored(x).number.center, 1.001);
   EXPECT_EQ(narrow.gathered(x).number.worst, 0);
   LineArithmetic sent = bf16_line();
-  sent.declared.wire = Format::bf16;
+  sent.declared.wire = NumberFormat::bf16;
   sent.declared.wire_roundings = 1;
   EXPECT_GT(math_of(sent).gathered(x).number.worst, 0);
   LineArithmetic loop = bf16_line();
-  loop.in_loop = Format::f32;
+  loop.in_loop = NumberFormat::f32;
   const Estimate y{{0.1, 0, 0}};
   EXPECT_EQ(math_of(loop).named(y).number.center, f(0.1F));
-  loop.in_loop = Format::bf16;
+  loop.in_loop = NumberFormat::bf16;
   const Interval in = math_of(loop).named(y).number.interval();
   EXPECT_LE(in.low, 0.1);
   EXPECT_GE(in.high, f(round_to_bf16(0.1F)));

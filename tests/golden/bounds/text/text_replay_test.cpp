@@ -87,14 +87,14 @@ TEST(TextReplay, HasEveryValueOfTheModel) {
       replay.make_exactly(false);
       for (std::size_t i = 0; i < tensor.data.size(); ++i) {
         const auto v = static_cast<double>(tensor.data[i]);
-        EXPECT_TRUE(holds(values(expected.at(i), Format::f32), Format::f32, v)) << id;
+        EXPECT_TRUE(holds(values(expected.at(i), NumberFormat::f32), NumberFormat::f32, v)) << id;
         if (!dumped) {
           continue;
         }
         // The f32 value is the exact one of its operands, rounded once.
         EXPECT_LE(std::abs(exact.center[i] - v), 0x1.0001p-24 * std::abs(v) + 0x1p-149) << id;
         // A wrong number is outside.
-        EXPECT_FALSE(holds(expected.at(i), Format::f64, v + 1 + std::abs(v))) << id;
+        EXPECT_FALSE(holds(expected.at(i), NumberFormat::f64, v + 1 + std::abs(v))) << id;
         EXPECT_EQ(replay.value(id).center[i], v) << id;
       }
     }
@@ -139,7 +139,7 @@ TEST(TextReplay, ACacheIsThatOfTheDumpInThePassesAfter) {
 TEST(TextReplay, IndicatorsOfPositionsAreExact) {
   TextRun run;
   DeclaredArithmetic bf16;
-  bf16.values = Format::bf16;
+  bf16.values = NumberFormat::bf16;
   for (const DeclaredArithmetic& by : {DeclaredArithmetic{}, bf16}) {
     TextReplay replay = run.replay(by);
     for (const char* id : {"prefill.c0.far", "prefill.c0.see", "decode.1.see"})
@@ -217,8 +217,8 @@ TEST(TextReplay, ArithmeticIsThatOfTheValue) {
     return replay.expected(id).radius[0];
   };
   DeclaredArithmetic f32, coarse, of_matrices;
-  coarse.sums = Format::bf16;
-  of_matrices.matrix_sums = Format::bf16;
+  coarse.sums = NumberFormat::bf16;
+  of_matrices.matrix_sums = NumberFormat::bf16;
   EXPECT_GT(radius(k, f32, k, coarse), 100 * radius(k, f32, k, f32));
   EXPECT_EQ(radius(dot, f32, k, coarse), radius(dot, f32, k, f32));
   EXPECT_GT(radius(k, of_matrices, "", f32), 100 * radius(k, f32, "", f32));
@@ -228,7 +228,7 @@ TEST(TextReplay, ArithmeticIsThatOfTheValue) {
   EXPECT_GT(replay.expected(dot).radius[0], 100 * radius(dot, f32, "", f32));
   // Sums of 16-bit values may be cut over all chips, and rounded on their way.
   DeclaredArithmetic bf16;
-  bf16.values = Format::bf16;
+  bf16.values = NumberFormat::bf16;
   TextReplay cut = run.replay(bf16), whole = run.replay(bf16);
   cut.lay_out({}, Torus(2, 1, 2));
   EXPECT_GT(cut.expected(dot).radius[0], 2 * whole.expected(dot).radius[0]);
@@ -238,7 +238,7 @@ TEST(TextReplay, ArithmeticIsThatOfTheValue) {
   TextReplay fused = run.replay(bf16);
   const IntervalTensor unrounded = fused.expected("prefill.c0.layer0.dot");
   const Interval both = fused.value("prefill.c0.layer0.dot").at(0);
-  for (const double v : {unrounded.center[0], nearest(unrounded.center[0], Format::bf16)}) {
+  for (const double v : {unrounded.center[0], nearest(unrounded.center[0], NumberFormat::bf16)}) {
     EXPECT_LE(both.low, v);
     EXPECT_GE(both.high, v);
   }

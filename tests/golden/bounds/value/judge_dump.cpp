@@ -50,10 +50,9 @@ int judge(const char* weights_file, const char* dump_file) {
   if (file < 0) throw Error("judge_dump", dump_file);
   const Passes passes(attribute(file, "batch"), attribute(file, "prompt"), attribute(file, "chunk"),
                       attribute(file, "gen"));
-  const bounds::Format sums =
-      attribute(file, "digits") == 53 ? bounds::Format::f64 : bounds::Format::f32;
+  const NumberFormat sums = attribute(file, "digits") == 53 ? NumberFormat::f64 : NumberFormat::f32;
   bounds::DeclaredArithmetic declared{
-      .values = attribute(file, "bf16") != 0 ? bounds::Format::bf16 : sums,
+      .values = attribute(file, "bf16") != 0 ? NumberFormat::bf16 : sums,
       .sums = sums,
       .operations = bounds::Arithmetic::of(sums, attribute(file, "ulp")),
       .folded = attribute(file, "folded"),

@@ -19,7 +19,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-float narrowed(float v, Format wire) {
+float narrowed(float v, NumberFormat wire) {
   return static_cast<float>(nearest(static_cast<double>(v), wire));
 }
 
@@ -27,11 +27,11 @@ float narrowed(float v, Format wire) {
 struct Named {
   std::string name;
   Reduction kind;
-  std::function<float(const Floats& own, std::size_t to, Format wire)> sum;
+  std::function<float(const Floats& own, std::size_t to, NumberFormat wire)> sum;
 };
 
 /// What chip `to` receives over `hops` hops from the chips that lie `step` apart.
-float received(const Floats& own, std::size_t to, int step, std::size_t hops, Format wire) {
+float received(const Floats& own, std::size_t to, int step, std::size_t hops, NumberFormat wire) {
   const auto n = static_cast<int>(own.size());
   const auto chip = [&](std::size_t away) {
     const int place = static_cast<int>(to) - step * static_cast<int>(away);
@@ -42,18 +42,18 @@ float received(const Floats& own, std::size_t to, int step, std::size_t hops, Fo
   return sum;
 }
 
-float ring(const Floats& own, std::size_t to, int step, Format wire) {
+float ring(const Floats& own, std::size_t to, int step, NumberFormat wire) {
   return received(own, to, step, own.size() - 1, wire) + own[to];
 }
 
-float arcs(const Floats& own, std::size_t to, std::size_t before, int step, Format wire) {
+float arcs(const Floats& own, std::size_t to, std::size_t before, int step, NumberFormat wire) {
   const std::size_t after = own.size() - 1 - before;
   const float sum = before > 0 ? received(own, to, step, before, wire) + own[to] : own[to];
   return after > 0 ? sum + received(own, to, -step, after, wire) : sum;
 }
 
 /// Neighbours pair up, or chips half the ring apart; of each pair one sends.
-float tree(const Floats& own, bool far_first, bool left_sends, Format wire) {
+float tree(const Floats& own, bool far_first, bool left_sends, NumberFormat wire) {
   Floats sums = own;
   while (sums.size() > 1) {
     const std::size_t half = (sums.size() + 1) / 2;
@@ -72,7 +72,7 @@ float tree(const Floats& own, bool far_first, bool left_sends, Format wire) {
   return sums[0];
 }
 
-float group(const Floats& own, std::size_t to, bool backwards, Format wire) {
+float group(const Floats& own, std::size_t to, bool backwards, NumberFormat wire) {
   float sum = 0.0F;
   for (std::size_t i = 0; i < own.size(); ++i) {
     const std::size_t chip = backwards ? own.size() - 1 - i : i;
@@ -88,24 +88,24 @@ std::vector<Named> named() {
   };
   for (const int step : {1, -1}) {
     add("ring", step, Reduction::ring,
-        [=](const Floats& p, std::size_t to, Format w) { return ring(p, to, step, w); });
+        [=](const Floats& p, std::size_t to, NumberFormat w) { return ring(p, to, step, w); });
     add("arcs, the longer first,", step, Reduction::ring,
-        [=](const Floats& p, std::size_t to, Format w) {
+        [=](const Floats& p, std::size_t to, NumberFormat w) {
           return arcs(p, to, p.size() / 2, step, w);
         });
     add("arcs, the shorter first,", step, Reduction::ring,
-        [=](const Floats& p, std::size_t to, Format w) {
+        [=](const Floats& p, std::size_t to, NumberFormat w) {
           return arcs(p, to, (p.size() - 1) / 2, step, w);
         });
   }
   for (const bool left : {false, true}) {
     add("tree of neighbours", left, Reduction::tree,
-        [=](const Floats& p, std::size_t, Format w) { return tree(p, false, left, w); });
-    add("tree of halves", left, Reduction::tree, [=](const Floats& p, std::size_t, Format w) {
+        [=](const Floats& p, std::size_t, NumberFormat w) { return tree(p, false, left, w); });
+    add("tree of halves", left, Reduction::tree, [=](const Floats& p, std::size_t, NumberFormat w) {
       return tree(p, std::has_single_bit(p.size()), left, w);
     });
     add("group", left, Reduction::group,
-        [=](const Floats& p, std::size_t to, Format w) { return group(p, to, left, w); });
+        [=](const Floats& p, std::size_t to, NumberFormat w) { return group(p, to, left, w); });
   }
   return all;
 }
@@ -134,7 +134,7 @@ bool inside(float v, const Number& of) {
 // Every chip's result, of every kind, with what chips add of their own rounded or as it is, and
 // with the result rounded or as it is.
 TEST(Reduced, HoldsEachNamedReduction) {
-  for (const Format wire : {Format::bf16, Format::f16})
+  for (const NumberFormat wire : {NumberFormat::bf16, NumberFormat::f16})
     for (const std::size_t n : {2U, 3U, 4U, 5U, 6U, 8U, 16U})
       for (unsigned seed = 0; seed < 12; ++seed) {
         const Floats p = drawn(n, seed);
@@ -161,7 +161,7 @@ TEST(Reduced, HoldsEachNamedReduction) {
 /// A reduction over the inner axis onto its last chip, and then over the outer one onto its first.
 float one_after_another(const Named& kind, const Floats& p, int Y, int Z, bool y_first) {
   const auto over = [&](const Floats& own, std::size_t to) {
-    return own.size() > 1 ? kind.sum(own, to, Format::bf16) : own[0];
+    return own.size() > 1 ? kind.sum(own, to, NumberFormat::bf16) : own[0];
   };
   const int outer = y_first ? Z : Y, inner = y_first ? Y : Z;
   Floats sums;
@@ -185,11 +185,11 @@ TEST(Reduced, HoldsOneAxisAfterAnother) {
         DeclaredArithmetic pinned;
         pinned.reduction = kind.kind;
         for (const DeclaredArithmetic& by : {DeclaredArithmetic(), pinned}) {
-          const Number of = reduced(partials_of(p, {Y, Z}), by, Format::bf16);
+          const Number of = reduced(partials_of(p, {Y, Z}), by, NumberFormat::bf16);
           for (const bool y_first : {false, true})
             EXPECT_TRUE(inside(one_after_another(kind, p, Y, Z, y_first), of))
                 << kind.name << " of " << Y << "x" << Z << " y first: " << y_first;
-          EXPECT_TRUE(inside(kind.sum(p, n - 1, Format::bf16), of)) << Y << "x" << Z;
+          EXPECT_TRUE(inside(kind.sum(p, n - 1, NumberFormat::bf16), of)) << Y << "x" << Z;
         }
       }
 }
@@ -205,13 +205,14 @@ TEST(Reduced, FaultsOfEachChipAreOutside) {
           const Floats right = drawn(n, seed);
           Floats wrong = right;
           wrong[chip] *= times;
-          const Number of = reduced(partials_of(right, {static_cast<int>(n)}), {}, Format::bf16);
+          const Number of =
+              reduced(partials_of(right, {static_cast<int>(n)}), {}, NumberFormat::bf16);
           float size = 0.0F;
           for (const float v : right) size += std::abs(v);
           const float roundings = 2.0F * static_cast<float>(n) * 0x1p-8F * size;
           if (std::abs(wrong[chip] - right[chip]) <= roundings) continue;
           ++all;
-          seen += inside(ring(wrong, 0, 1, Format::bf16), of) ? 0 : 1;
+          seen += inside(ring(wrong, 0, 1, NumberFormat::bf16), of) ? 0 : 1;
         }
   EXPECT_EQ(seen, all);
   EXPECT_GT(all, 90);
@@ -224,7 +225,7 @@ TEST(Reduced, GoesByTheRoundingsThatAreDeclared) {
   const auto width = [&](int roundings) {
     DeclaredArithmetic by;
     by.wire_roundings = roundings;
-    return reduced(partials_of(p, {8}), by, Format::bf16).worst;
+    return reduced(partials_of(p, {8}), by, NumberFormat::bf16).worst;
   };
   EXPECT_EQ(width(1), width(2));
   EXPECT_LT(width(2), width(3));
@@ -241,10 +242,10 @@ TEST(Reduced, OfOneKindExcludesOthers) {
     const Floats p = drawn(8, seed);
     DeclaredArithmetic of_group;
     of_group.reduction = Reduction::group;
-    outside +=
-        inside(ring(p, 3, 1, Format::bf16), reduced(partials_of(p, {8}), of_group, Format::bf16))
-            ? 0
-            : 1;
+    outside += inside(ring(p, 3, 1, NumberFormat::bf16),
+                      reduced(partials_of(p, {8}), of_group, NumberFormat::bf16))
+                   ? 0
+                   : 1;
   }
   EXPECT_GT(outside, 0);
 }
@@ -254,7 +255,7 @@ TEST(Reduced, OfTheUnknownIsUnknown) {
   for (const std::size_t chip : {std::size_t{0}, std::size_t{2}}) {
     Partials p = partials_of({1.0F, 2.0F, 3.0F}, {3});
     p.numbers[chip] = {0.0, kInfinity, kInfinity};
-    const Number of = reduced(p, {}, Format::bf16);
+    const Number of = reduced(p, {}, NumberFormat::bf16);
     EXPECT_FALSE(of.worst < kInfinity);
   }
 }

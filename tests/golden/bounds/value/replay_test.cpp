@@ -24,7 +24,7 @@ class Dumped : public OracleRun {
   explicit Dumped(const std::string& keys)
       : OracleRun("batch=2 prompt=4 chunk=3 gen=3 seed=2 " + keys) {
     for (auto& [id, value] : values()) dump[id] = value;
-    if (plan.source_case.numerics.act == ActType::bf16) declared.values = Format::bf16;
+    if (plan.source_case.numerics.act == ActType::bf16) declared.values = NumberFormat::bf16;
   }
 
   ValueVerdict judge(const std::string& id) {
@@ -41,7 +41,7 @@ class Dumped : public OracleRun {
   }
   void expect_within(const std::string& what) {
     // Of bf16 every way of rounding is open, which is more than a hundredth of small values.
-    expect_within(what, declared.values == Format::bf16 ? Fit::near : Fit::within);
+    expect_within(what, declared.values == NumberFormat::bf16 ? Fit::near : Fit::within);
   }
   void without(const std::set<std::string>& names) {
     std::erase_if(dump, [&](const auto& entry) {
@@ -84,11 +84,38 @@ TEST(Replay, OfTheOracleIsWithin) {
   }
 }
 
+// Another arithmetic that is assumed is the one that is computed with, of products too.
+TEST(Replay, AssumesAnotherArithmetic) {
+  Dumped d(kModel);
+  const std::string id = checkpoint_id("decode.1", 1, "q");
+  Replay replay = d.replay();
+  d.declared.sums = NumberFormat::bf16;
+  replay.assume(d.declared);
+  const IntervalTensor assumed = replay.expected(id), declared = d.replay().expected(id);
+  EXPECT_EQ(assumed.center, declared.center);
+  EXPECT_EQ(assumed.radius, declared.radius);
+}
+
+// What a sum is before its bias: of contractions alone.
+TEST(Replay, RawSumsAreThoseOfContractions) {
+  Dumped d(kModel + ",bias=all");
+  Replay replay = d.replay();
+  for (const char* name : {"norm", "q_rot", "max", "exp", "hidden", "out"})
+    EXPECT_FALSE(replay.expected_raw(checkpoint_id("decode.1", 1, name)).has_value()) << name;
+  for (const char* name : {"q", "score", "denom", "attn", "gate", "block_out"}) {
+    const std::string id = checkpoint_id("decode.1", 1, name);
+    const std::optional<IntervalTensor> raw = replay.expected_raw(id);
+    ASSERT_TRUE(raw.has_value()) << name;
+    const bool follows = std::string(name) != "denom";
+    EXPECT_EQ(raw->center != replay.expected(id).center, follows) << name;
+  }
+}
+
 // Each way of rounding by itself is what follows where the file pins that one.
 TEST(Replay, VariantsAreThePinnedWays) {
   for (const char* keys : {",bias=all", ",ffn=geglu", " weights=int8"}) {
     Dumped d(kModel + keys);
-    d.declared.values = Format::bf16;
+    d.declared.values = NumberFormat::bf16;
     for (const std::string name : {"norm", "q", "v", "attn", "gate", "block_out", "out"}) {
       const std::string id = checkpoint_id("decode.1", 1, name);
       Replay replay = d.replay();
@@ -116,7 +143,7 @@ TEST(Replay, VariantsAreThePinnedWays) {
 // and so does none that leaves out a key.
 TEST(Replay, RoundedProbabilitiesOfFusedAttention) {
   Dumped d(kModel);
-  d.declared.values = Format::bf16;
+  d.declared.values = NumberFormat::bf16;
   d.declared.rounding = "attn:probs";
   d.without({"score", "max", "exp", "denom", "probs"});
   const auto value = [&](const char* name) -> const IntervalTensor& {
@@ -136,7 +163,7 @@ TEST(Replay, RoundedProbabilitiesOfFusedAttention) {
           score += q.center[(b * H + h) * Q + c] * k.center[((b * M + j) * K + h * K / H) * Q + c];
         sum += p[j] = std::exp(score / std::sqrt(static_cast<double>(Q)));
       }
-      for (double& one : p) one = nearest(one / sum, Format::bf16);
+      for (double& one : p) one = nearest(one / sum, NumberFormat::bf16);
       for (std::size_t c = 0; c < Q; ++c) {
         const std::size_t at = (b * H + h) * Q + c;
         const auto mean_without = [&](std::size_t left_out) {
@@ -274,7 +301,7 @@ TEST(Replay, RefusesWhatItCannotJudge) {
 // What sums of matrices are kept as is another thing than those of attention and norms.
 TEST(Replay, SumsOfMatricesAreDeclaredByThemselves) {
   Dumped d(kModel);
-  d.declared.matrix_sums = Format::bf16;
+  d.declared.matrix_sums = NumberFormat::bf16;
   const std::set<std::string> products{"q",  "k",        "v",       "gate",
                                        "up", "attn_out", "ffn_out", "block_out"};
   for (const char* const name :
@@ -283,7 +310,7 @@ TEST(Replay, SumsOfMatricesAreDeclaredByThemselves) {
     EXPECT_EQ(is_matrix_product(name), products.contains(name)) << name;
   for (const std::string name : {"q", "norm", "attn"})
     EXPECT_EQ(d.replay().declared({"prefill.c0", 0, name}).sums,
-              products.contains(name) ? Format::bf16 : Format::f32);
+              products.contains(name) ? NumberFormat::bf16 : NumberFormat::f32);
 }
 
 }  // namespace

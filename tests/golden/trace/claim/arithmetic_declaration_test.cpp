@@ -9,7 +9,6 @@
 namespace shardproof::dump {
 namespace {
 
-using bounds::Format;
 using bounds::Order;
 using bounds::Reduction;
 
@@ -24,44 +23,46 @@ bool is(const bounds::Adding& adding, int block, int extra) {
 }
 
 TEST(DeclaredArithmetic, ReadsEachKeyOfAFileAndOfAValue) {
-  const Arithmetic none = read_arithmetic({}, Format::f32);
+  const Arithmetic none = read_arithmetic({}, NumberFormat::f32);
   EXPECT_FALSE(none.said);
-  EXPECT_EQ(none.bounds.values, Format::f32);
+  EXPECT_EQ(none.bounds.values, NumberFormat::f32);
   EXPECT_TRUE(is(none.bounds.ulp, {4, 8, 8, 8, 2}));
   struct Case {
     const char *key, *value;
     bool (*holds)(const Arithmetic&);
   };
   for (const Case& c : {
-           Case{"arithmetic", "f64", [](auto& a) { return a.bounds.sums == Format::f64; }},
+           Case{"arithmetic", "f64", [](auto& a) { return a.bounds.sums == NumberFormat::f64; }},
            Case{"arithmetic", "exact", [](auto& a) { return a.exact && a.said; }},
            Case{"arithmetic", "bf16",
                 [](auto& a) {
-                  return a.bounds.values == Format::bf16 && a.bounds.sums == Format::f32;
+                  return a.bounds.values == NumberFormat::bf16 &&
+                         a.bounds.sums == NumberFormat::f32;
                 }},
            Case{"arithmetic", "f16",
                 [](auto& a) {
-                  return a.bounds.values == Format::f16 && a.bounds.unstored() == Format::f32;
+                  return a.bounds.values == NumberFormat::f16 &&
+                         a.bounds.unstored() == NumberFormat::f32;
                 }},
            Case{"wire", "3",
                 [](auto& a) {
-                  return a.bounds.wire_roundings == 3 && a.bounds.wire == Format::bf16;
+                  return a.bounds.wire_roundings == 3 && a.bounds.wire == NumberFormat::bf16;
                 }},
            Case{"wire", "bf16:2", [](auto& a) { return a.bounds.wire_roundings == 2; }},
            Case{"wire", "f16:7",
                 [](auto& a) {
-                  return a.bounds.wire_roundings == 7 && a.bounds.wire == Format::f16;
+                  return a.bounds.wire_roundings == 7 && a.bounds.wire == NumberFormat::f16;
                 }},
            Case{"wire", "f32", [](auto& a) { return a.bounds.wire_roundings == 0; }},
            Case{"sums", "bf16",
                 [](auto& a) {
-                  return a.bounds.of_matrix_product().sums == Format::bf16 &&
+                  return a.bounds.of_matrix_product().sums == NumberFormat::bf16 &&
                          a.bounds.operations.unit == 0x1p-24;
                 }},
            Case{"sums", "f16",
-                [](auto& a) { return a.bounds.of_matrix_product().sums == Format::f16; }},
+                [](auto& a) { return a.bounds.of_matrix_product().sums == NumberFormat::f16; }},
            Case{"sums", "f32",
-                [](auto& a) { return a.bounds.of_matrix_product().sums == Format::f32; }},
+                [](auto& a) { return a.bounds.of_matrix_product().sums == NumberFormat::f32; }},
            Case{"ulp", "5",
                 [](auto& a) {
                   return is(a.bounds.ulp, {5, 5, 5, 5, 5});
@@ -83,32 +84,34 @@ TEST(DeclaredArithmetic, ReadsEachKeyOfAFileAndOfAValue) {
            Case{"adding", "nearest", [](auto& a) { return is(a.bounds.adding, 0, 0); }},
        }) {
     const dump::Attributes said{{c.key, c.value}};
-    EXPECT_TRUE(c.holds(read_arithmetic(said, Format::f32))) << c.key << "=" << c.value;
+    EXPECT_TRUE(c.holds(read_arithmetic(said, NumberFormat::f32))) << c.key << "=" << c.value;
     EXPECT_TRUE(c.holds(read_arithmetic(said, none))) << c.key << "=" << c.value;
     EXPECT_TRUE(says_arithmetic(said)) << c.key;
   }
-  EXPECT_FALSE(read_arithmetic({{"confidence", "worst"}}, Format::f32).bounds.confident);
+  EXPECT_FALSE(read_arithmetic({{"confidence", "worst"}}, NumberFormat::f32).bounds.confident);
   EXPECT_FALSE(says_arithmetic({{"confidence", "worst"}, {"layout", "BLE"}}));
 }
 
 TEST(DeclaredArithmetic, AValueOverridesTheFile) {
   const Arithmetic file =
-      read_arithmetic({{"arithmetic", "f64"}, {"wire", "2"}, {"ulp", "3"}}, Format::f32);
+      read_arithmetic({{"arithmetic", "f64"}, {"wire", "2"}, {"ulp", "3"}}, NumberFormat::f32);
   const Arithmetic value = read_arithmetic({{"arithmetic", "f32"}, {"wire", "f32"}}, file);
-  EXPECT_EQ(value.bounds.sums, Format::f32);
+  EXPECT_EQ(value.bounds.sums, NumberFormat::f32);
   EXPECT_EQ(value.bounds.wire_roundings, 0);
   EXPECT_EQ(value.bounds.ulp.exp, 3);
   EXPECT_EQ(value.bounds.operations.unit, 0x1p-24);
   // The file's sums are of products with matrices, a value's own of its sum.
-  const Arithmetic sums = read_arithmetic({{"sums", "bf16"}}, Format::f32);
-  EXPECT_EQ(sums.bounds.sums, Format::f32);
-  EXPECT_EQ(read_arithmetic({{"ulp", "3"}}, sums).bounds.of_matrix_product().sums, Format::bf16);
-  EXPECT_EQ(read_arithmetic({{"sums", "f32"}}, sums).bounds.of_matrix_product().sums, Format::f32);
-  EXPECT_EQ(read_arithmetic({{"sums", "f16"}}, sums).bounds.sums, Format::f16);
+  const Arithmetic sums = read_arithmetic({{"sums", "bf16"}}, NumberFormat::f32);
+  EXPECT_EQ(sums.bounds.sums, NumberFormat::f32);
+  EXPECT_EQ(read_arithmetic({{"ulp", "3"}}, sums).bounds.of_matrix_product().sums,
+            NumberFormat::bf16);
+  EXPECT_EQ(read_arithmetic({{"sums", "f32"}}, sums).bounds.of_matrix_product().sums,
+            NumberFormat::f32);
+  EXPECT_EQ(read_arithmetic({{"sums", "f16"}}, sums).bounds.sums, NumberFormat::f16);
   // Of a case of bf16 the file's f32 is that of sums; a value's own is its format.
-  const Arithmetic bf16 = read_arithmetic({{"arithmetic", "f32"}}, Format::bf16);
-  EXPECT_EQ(bf16.bounds.values, Format::bf16);
-  EXPECT_EQ(read_arithmetic({{"arithmetic", "f32"}}, bf16).bounds.values, Format::f32);
+  const Arithmetic bf16 = read_arithmetic({{"arithmetic", "f32"}}, NumberFormat::bf16);
+  EXPECT_EQ(bf16.bounds.values, NumberFormat::bf16);
+  EXPECT_EQ(read_arithmetic({{"arithmetic", "f32"}}, bf16).bounds.values, NumberFormat::f32);
 }
 
 TEST(DeclaredArithmetic, RefusesByName) {
@@ -129,15 +132,15 @@ TEST(DeclaredArithmetic, RefusesByName) {
         {"adding", "truncating:8", "truncating:BLOCK,EXTRA"},
         {"adding", "b200", "legal: nearest, v100, a100, h100"},
         {"confidence", "0.99", "legal: 2^-41, worst"}}) {
-    const auto read = [&, k = key, v = value] { read_arithmetic({{k, v}}, Format::f32); };
+    const auto read = [&, k = key, v = value] { read_arithmetic({{k, v}}, NumberFormat::f32); };
     EXPECT_EQ(label_of(read), "dump_attribute") << value;
     EXPECT_NE(message_of(read).find(part), std::string::npos) << message_of(read);
   }
   const auto exact = [] {
-    read_arithmetic({{"arithmetic", "exact"}, {"sums", "bf16"}}, Format::f32);
+    read_arithmetic({{"arithmetic", "exact"}, {"sums", "bf16"}}, NumberFormat::f32);
   };
   EXPECT_NE(message_of(exact).find("sums are exact"), std::string::npos);
-  const auto f16 = [] { read_arithmetic({{"arithmetic", "f16"}}, Format::bf16); };
+  const auto f16 = [] { read_arithmetic({{"arithmetic", "f16"}}, NumberFormat::bf16); };
   EXPECT_NE(message_of(f16).find("act=bf16"), std::string::npos);
 }
 
@@ -155,14 +158,14 @@ TEST(DeclaredArithmetic, AValueMayBeOfFewerDigits) {
   const ExactRun run(kLine);
   const std::string gate = "decode.1.layer0.gate";
   for (const auto& [encoding, arithmetic] :
-       {std::pair{dump::Encoding::bf16, "bf16"}, {dump::Encoding::f16, "f16"}}) {
+       {std::pair{NumberFormat::bf16, "bf16"}, {NumberFormat::f16, "f16"}}) {
     dump::Dump d = laid_out(run, {{"decode.1.layer0.norm", "BLE"}, {"decode.1.layer0.up", "BLF"}});
     const Tensor t = run.value(gate);
     dump::Value value;
     const dump::StoredArray rounded = stored(t.shape, {t.data.begin(), t.data.end()}, encoding);
     std::vector<double> numbers;
     for (std::size_t i = 0; i < rounded.size(); ++i) numbers.push_back(rounded.at(i));
-    value.whole = stored(t.shape, numbers, dump::Encoding::f32);
+    value.whole = stored(t.shape, numbers, NumberFormat::f32);
     ExactRun::insert(d, gate, value);
     EXPECT_EQ(run.judged(d).count(Fit::different), 1) << arithmetic;
     d.values.find(gate)->second.attributes["arithmetic"] = arithmetic;
@@ -218,9 +221,12 @@ TEST(DeclaredArithmetic, RoundingsOnTheWireCountWhereChipsHavePartialSums) {
 TEST(DeclaredArithmetic, TheOrderOfAValueMayBeItsPlace) {
   EXPECT_FALSE(says_arithmetic({{"order", "17"}}));
   EXPECT_TRUE(says_arithmetic({{"order", "natural"}}));
-  EXPECT_EQ(read_arithmetic({{"order", "17"}}, read_arithmetic({}, Format::f32)).bounds.order,
+  EXPECT_EQ(read_arithmetic({{"order", "17"}}, read_arithmetic({}, NumberFormat::f32)).bounds.order,
             Order::any);
-  EXPECT_EQ(label_of([] { read_arithmetic({{"order", "17"}}, Format::f32); }), "dump_attribute");
+  EXPECT_EQ(label_of([] {
+              read_arithmetic({{"order", "17"}}, NumberFormat::f32);
+            }),
+            "dump_attribute");
 }
 
 }  // namespace

@@ -322,9 +322,8 @@ TEST(Conventions, Probs) {
 /// A trace whose arrays have fewer digits than the run had.
 TEST(Conventions, ValuesRoundedInTheFile) {
   const ExactRun run(kLine);
-  for (const dump::Encoding encoding :
-       {dump::Encoding::f16, dump::Encoding::bf16, dump::Encoding::f32}) {
-    dump::Dump d = run.trace({}, encoding == dump::Encoding::f32 ? "f64" : "f32");
+  for (const NumberFormat encoding : {NumberFormat::f16, NumberFormat::bf16, NumberFormat::f32}) {
+    dump::Dump d = run.trace({}, encoding == NumberFormat::f32 ? "f64" : "f32");
     for (const Written& w : run.values()) {
       if (w.name.ends_with("ids") || w.name.ends_with("token")) continue;
       run.insert(d, w.name, {}).whole = stored(w.shape, w.numbers, encoding);

@@ -34,7 +34,7 @@ StoredArray read(hid_t type, const char* descr, const std::vector<T>& elements,
 }
 
 template <class T>
-void expect(hid_t type, const char* descr, Encoding encoding, const std::vector<T>& elements,
+void expect(hid_t type, const char* descr, NumberFormat encoding, const std::vector<T>& elements,
             std::vector<double> right = {}, const char* declared = nullptr) {
   if (right.empty()) right.assign(elements.begin(), elements.end());
   for (const bool hdf5 : {true, false}) {
@@ -46,7 +46,7 @@ void expect(hid_t type, const char* descr, Encoding encoding, const std::vector<
 }
 
 TEST(Elements, OfEveryTypeAreRead) {
-  using E = Encoding;
+  using E = NumberFormat;
   expect<double>(H5T_IEEE_F64LE, "<f8", E::f64, {1, -2.5, 1e300});
   expect<float>(H5T_IEEE_F32LE, "<f4", E::f32, {1, -2.5, 0.1F});
   expect<float>(H5T_IEEE_F32LE, "<f4", E::f32, {1, 2, 3}, {}, "f32");

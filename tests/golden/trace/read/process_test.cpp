@@ -33,7 +33,7 @@ std::string fate(const Reader& reader, const Limits& limits = kSmall) {
 
 /// One array of bytes under its path.
 void give(Sink& sink, std::string_view path, const Attributes& attributes = {}) {
-  sink.array(path, attributes, Encoding::int8, {3});
+  sink.array(path, attributes, NumberFormat::int8, {3});
   sink.bytes(std::vector<std::byte>(3, std::byte{7}));
 }
 
@@ -69,7 +69,7 @@ TEST(Process, PassesOnItsReadersError) {
             }),
             "dump_size: too much");
   EXPECT_EQ(fate([](Sink& sink) {  // within an array
-              sink.array("a", {}, Encoding::int8, {3});
+              sink.array("a", {}, NumberFormat::int8, {3});
               sink.bytes(std::vector<std::byte>(2));
               throw Error("dump_value", "odd");
             }),

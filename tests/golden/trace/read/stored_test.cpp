@@ -15,7 +15,7 @@ namespace shardproof::dump {
 namespace {
 
 template <class T>
-StoredArray stored(Encoding encoding, const std::vector<T>& elements) {
+StoredArray stored(NumberFormat encoding, const std::vector<T>& elements) {
   StoredArray s{
       .shape = {static_cast<std::int64_t>(elements.size())}, .encoding = encoding, .bytes = {}};
   s.bytes.resize(elements.size() * sizeof(T));
@@ -23,16 +23,18 @@ StoredArray stored(Encoding encoding, const std::vector<T>& elements) {
   return s;
 }
 
-double f16(std::uint16_t bits) { return stored<std::uint16_t>(Encoding::f16, {bits}).at(0); }
-double bf16(std::uint16_t bits) { return stored<std::uint16_t>(Encoding::bf16, {bits}).at(0); }
-double int64(std::int64_t value) { return stored<std::int64_t>(Encoding::int64, {value}).at(0); }
+double f16(std::uint16_t bits) { return stored<std::uint16_t>(NumberFormat::f16, {bits}).at(0); }
+double bf16(std::uint16_t bits) { return stored<std::uint16_t>(NumberFormat::bf16, {bits}).at(0); }
+double int64(std::int64_t value) {
+  return stored<std::int64_t>(NumberFormat::int64, {value}).at(0);
+}
 
 TEST(StoredArray, KnowsItsSize) {
-  EXPECT_EQ(stored<double>(Encoding::f64, {1.0, 2.0}).size(), 2U);
-  EXPECT_EQ(stored<std::int8_t>(Encoding::int8, {1, 2, 3}).size(), 3U);
+  EXPECT_EQ(stored<double>(NumberFormat::f64, {1.0, 2.0}).size(), 2U);
+  EXPECT_EQ(stored<std::int8_t>(NumberFormat::int8, {1, 2, 3}).size(), 3U);
   EXPECT_EQ(StoredArray().size(), 0U);
-  EXPECT_EQ(to_string(Encoding::bf16), "bf16");
-  EXPECT_EQ(to_string(Encoding::int64), "int64");
+  EXPECT_EQ(to_string(NumberFormat::bf16), "bf16");
+  EXPECT_EQ(to_string(NumberFormat::int64), "int64");
 }
 
 RC_GTEST_PROP(StoredArray, WideNumbersAreThemselves, ()) {
@@ -40,10 +42,10 @@ RC_GTEST_PROP(StoredArray, WideNumbersAreThemselves, ()) {
   const auto f = *rc::gen::arbitrary<float>();
   const auto i = *rc::gen::arbitrary<std::int32_t>();
   const auto c = *rc::gen::arbitrary<std::int8_t>();
-  RC_ASSERT(stored<double>(Encoding::f64, {0.0, d}).at(1) == d);
-  RC_ASSERT(stored<float>(Encoding::f32, {0.0F, f}).at(1) == static_cast<double>(f));
-  RC_ASSERT(stored<std::int32_t>(Encoding::int32, {0, i}).at(1) == i);
-  RC_ASSERT(stored<std::int8_t>(Encoding::int8, {0, c}).at(1) == c);
+  RC_ASSERT(stored<double>(NumberFormat::f64, {0.0, d}).at(1) == d);
+  RC_ASSERT(stored<float>(NumberFormat::f32, {0.0F, f}).at(1) == static_cast<double>(f));
+  RC_ASSERT(stored<std::int32_t>(NumberFormat::int32, {0, i}).at(1) == i);
+  RC_ASSERT(stored<std::int8_t>(NumberFormat::int8, {0, c}).at(1) == c);
 }
 
 TEST(StoredArray, HalvesByEye) {

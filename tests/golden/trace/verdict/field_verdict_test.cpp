@@ -133,7 +133,7 @@ TEST(FieldTraces, WhatDoesNotFitIsSaid) {
   };
   EXPECT_EQ(misfits_of([](Value&) {}), 0);
   EXPECT_EQ(misfits_of([](Value& v) { v.whole.bytes.resize(v.whole.bytes.size() - 4); }), 1);
-  EXPECT_EQ(misfits_of([](Value& v) { v.whole.encoding = Encoding::f32; }), 1);
+  EXPECT_EQ(misfits_of([](Value& v) { v.whole.encoding = NumberFormat::f32; }), 1);
   EXPECT_EQ(misfits_of([](Value& v) { v.attributes.erase("layout"); }), 1);
   EXPECT_EQ(misfits_of([](Value& v) { v.attributes["layout"] = "BL"; }), 1);
   for (const char* shape : {"9999999999 9999999999 9999999999", "-1", "0 0 0 0", ""})

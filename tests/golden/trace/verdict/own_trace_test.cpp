@@ -51,9 +51,9 @@ void change_one(dump::StoredArray& s, std::mt19937_64& random, bool far) {
   for (std::size_t k = 0; k < s.size(); ++k) most = std::max(most, std::abs(s.at(k)));
   const double v = s.at(i) + most + 1.0;
   const auto put = [&](auto x) { std::memcpy(s.bytes.data() + i * sizeof x, &x, sizeof x); };
-  if (s.encoding == dump::Encoding::f64) {
+  if (s.encoding == NumberFormat::f64) {
     put(v);
-  } else if (s.encoding == dump::Encoding::int32) {
+  } else if (s.encoding == NumberFormat::int32) {
     put(static_cast<std::int32_t>(s.at(i)) ^ 1);
   } else if (far) {
     put(static_cast<float>(v));
