@@ -22,10 +22,10 @@ struct PhasePrograms {
   Torus torus;      ///< torus that the programs were built for
   /// Layout of pk and pv where rows continue prefixes: `NTKQ`, `N_zyxTKQ`; otherwise without dims.
   Layout prefix_cache = {};
-  /// Of a text's model: the caches by name, with their layouts. Otherwise empty: k_cache and
-  /// v_cache have the layout `cache`.
+  /// The caches of a text's model by name, with their layouts; empty if the model is one of keys,
+  /// whose k_cache and v_cache have the layout `cache`.
   std::vector<std::pair<std::string, Layout>> text_caches = {};
-  /// Of a text's model whose layers differ: the programs of layers that `layer` is not of.
+  /// Programs of the layers that differ from `layer`, if the model is a text.
   std::vector<Program> other_layers = {};
   /// By layer, 0 for `layer`, n for other_layers[n - 1]; empty: all are `layer`.
   std::vector<std::size_t> layer_programs = {};

@@ -30,7 +30,7 @@ struct NamedFormula {
   bool operator==(const NamedFormula&) const = default;
 };
 
-/// What the words of a map's expression stand for.
+/// Operands and constants by the words of a map's expression.
 class MapNames {
  public:
   /// The arguments must outlive it.

@@ -17,7 +17,6 @@ Sharded turn_pairs(const Sharded& x, char dim, RopePairs pairs, std::int64_t cha
   const std::int64_t apart = distance_of(letters, x.local(), dim);
   const std::int64_t extent = x.local()[letters.find(dim)];
   const std::int64_t count = element_count(x.local());
-  const std::int64_t half = channels / 2;
   return with_formulas(x, [&](const auto& f) {
     using Number = typename std::decay_t<decltype(f)>::Number;
     const auto body = [&](std::int64_t chip, Number* out) {
@@ -25,9 +24,9 @@ Sharded turn_pairs(const Sharded& x, char dim, RopePairs pairs, std::int64_t cha
       std::fill_n(out, count, Number{});
       for (std::int64_t i = 0; i < count; ++i) {
         if (i / apart % extent != 0) continue;  // i is the first channel of its row
-        for (std::int64_t j = 0; j < half; ++j) {
+        for (std::int64_t j = 0; j < channels / 2; ++j) {
           const std::int64_t a = i + (pairs == RopePairs::half_split ? j : 2 * j) * apart;
-          const std::int64_t b = a + (pairs == RopePairs::half_split ? half : 1) * apart;
+          const std::int64_t b = a + (pairs == RopePairs::half_split ? channels / 2 : 1) * apart;
           out[a] = f.negative(in[b]);
           out[b] = in[a];
         }

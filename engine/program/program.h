@@ -131,7 +131,7 @@ struct Program {
   std::vector<std::string> outputs;  ///< returned to the caller
   Line output_line = {};
   Source source = {};
-  /// Of a text's model: the rows of its values; null: those of keys.
+  /// Rows of the values of a text's model; null if the model is one of keys.
   std::shared_ptr<const ModelRows> rows = nullptr;
 
   /// "p.txt line 14: " for a program file, "p.txt: " if no line applies, otherwise "".

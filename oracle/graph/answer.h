@@ -12,8 +12,8 @@ namespace shardproof::oracle::graph {
 /// what graph::run throws.
 oracle::Answer answer(const Weights& stored, const oracle::Request& request);
 
-/// The same in the field regime, of `request.config`. Degrees and applications are those of
-/// sampling alone: what the text's lines apply follows from their form. Throws what run_in_field
+/// Returns the answer in the field regime, of `request.config`. Degrees and applications are those
+/// of sampling alone: what the text's lines apply follows from their form. Throws what run_in_field
 /// throws.
 field::Answer answer_in_field(const field::Request& request);
 

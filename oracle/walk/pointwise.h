@@ -4,7 +4,6 @@
 #include <string>
 
 #include "oracle/walk/array.h"
-#include "weights/base/tensor.h"
 #include "weights/text/ops.h"
 
 namespace shardproof::oracle::graph {

@@ -6,7 +6,7 @@
 
 namespace shardproof::tools {
 
-/// What `list map` is asked for.
+/// The arguments of `list map`.
 struct MapListing {
   std::string map;     ///< FILE.map
   std::string model;   ///< FILE.model[,KEY=VALUE...]

@@ -19,19 +19,16 @@ enum class NumberFormat : std::uint8_t {
   int64
 };
 
-/// What a format is. A float has a sign, `exponent_bits` and `fraction_bits`; its exponents begin
-/// at 1 - bias, where numbers are subnormal.
+/// A format: a float's exponents begin at 1 - bias, where its numbers are subnormal.
 struct NumberFormatRow {
   NumberFormat format;
-  std::string_view word;  ///< "bf16", as our messages and files have it
-  std::string_view safetensors;
+  std::string_view word, safetensors;  ///< "bf16", "BF16": ours, and that of safetensors
   int bytes;
   int exponent_bits;  ///< 0: whole numbers, two's complement
   int fraction_bits;
   bool has_infinity;  ///< otherwise of the largest exponent only the last fraction is no number
-  /// Half the spacing around 1 and around 0: a rounding to nearest changes x by at most unit·|x|,
-  /// or least where x is subnormal. 0 of whole numbers, and least of f64, which no product of f32
-  /// reaches.
+  /// Half the spacing around 1 and around 0: a rounding changes x by at most unit·|x|, or least if
+  /// x is subnormal. 0 for whole numbers, and least for f64, which no product of f32 reaches.
   double unit, least;
   double largest;  ///< of the finite numbers
 

@@ -26,7 +26,7 @@ struct MapTable {
   std::vector<ConfigFormula::Value> arguments;
 };
 
-/// What a map gives for one config.json.
+/// Sizes and tables that a map gives for one config.json.
 struct MappedSizes {
   TextKeys keys;  ///< layers, extents, numbers and flags of the text, as a use gives them
   std::map<std::string, MapTable, std::less<>> tables;  ///< by weight

@@ -23,22 +23,19 @@ struct ModelMap {
   };
   /// "wq < model.layers.{n}.self_attn.q_proj.weight (HQ)E": where a weight's numbers are.
   struct Source {
-    std::string weight;
-    std::string tensor;  ///< with {n} for the layer and {x} for the expert
+    std::string weight, tensor;  ///< the tensor with {n} for the layer and {x} for the expert
     TensorPattern pattern;
     int line = 0;
   };
   /// "norm ~ model.layers.{n}.input_layernorm BLE": which module shows a value.
   struct Module {
-    std::string value;
-    std::string module;
+    std::string value, module;
     TensorPattern pattern;
     bool input = false;  ///< what it is given, otherwise what it returns
     int line = 0;
   };
 
-  std::string file;
-  std::string model_class, config_class;
+  std::string file, model_class, config_class;
   std::vector<std::pair<std::string, ConfigFormula>> example;  ///< entries of a small config.json
   std::vector<Setting> settings;
   std::vector<Source> sources;  ///< of one weight the first whose tensor is there

@@ -9,7 +9,7 @@
 
 namespace shardproof {
 
-/// Whether the set "hf" rounds a place: `open` where that depends on the model. inner: tanh's gelu
+/// The answer to whether the set "hf" rounds a place: `open` where that depends on the model. inner: tanh's gelu
 /// is written out there, or one function as silu and erf's gelu are.
 enum class HfRounds : std::uint8_t { no, yes, open };
 

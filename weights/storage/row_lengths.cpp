@@ -6,7 +6,6 @@
 #include <charconv>
 
 #include "weights/base/detail/words.h"
-#include "weights/storage/generator.h"
 
 namespace shardproof {
 

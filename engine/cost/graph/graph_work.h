@@ -16,7 +16,7 @@ double reductions_of_layer(const TextModel& model);
 
 /// The work of one pass on one chip that holds the whole model.
 struct GraphWork {
-  /// What all layers do, or embedding and head.
+  /// Products of all layers, or of embedding and head.
   struct Part {
     double needed_flops = 0.0;  ///< of the products, where they exist
     /// Bytes of what products read, and of gains and biases; a weight of the model that layers read

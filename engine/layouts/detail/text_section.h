@@ -14,7 +14,7 @@
 
 namespace shardproof {
 
-/// What the programs of a text's model are written for.
+/// The case that programs of a text's model are written for.
 struct TextSetting {
   const ModelConfig& config;
   const TextModel& model;

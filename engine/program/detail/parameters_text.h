@@ -13,7 +13,7 @@ namespace shardproof {
 /// Reads what follows the first operand of a call, by the form of the op: parameters or more
 /// operands.
 void read_parameters(const Statement& statement, Op& op, const std::vector<std::string_view>& args);
-/// What a call prints behind its operands: ", E, zy".
+/// Returns the parameters as a call prints them behind its operands: ", E, zy".
 std::string parameters_text(const Op& op);
 
 /// Takes " where w" off the end of an operand or an expression; `indicator` is w, or empty.

@@ -17,20 +17,19 @@ std::string_view formula_of(std::string_view name) {
 
 Rounds Way::rounds(std::string_view key) const {
   const auto places = places_of(formula_);
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (places[i]->key == key)
-      return (open_ >> i & 1U) != 0     ? Rounds::some
-             : (places_ >> i & 1U) != 0 ? Rounds::each
-                                        : Rounds::none;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (places[i]->key == key && (open_ >> i & 1U) != 0) return Rounds::some;
+    if (places[i]->key == key && (places_ >> i & 1U) != 0) return Rounds::each;
+  }
   return Rounds::none;
 }
 
 std::string Way::words() const {
   std::string words;
-  const auto places = places_of(formula_);
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if ((places_ >> i & 1U) != 0)
-      words += fmt::format("{}{}", words.empty() ? "" : ", ", places[i]->words);
+  std::size_t place = 0;
+  for (const RoundingPlace* const p : places_of(formula_))
+    if ((places_ >> place++ & 1U) != 0)
+      words += fmt::format("{}{}", words.empty() ? "" : ", ", p->words);
   return words.empty() ? "nothing is rounded before the value" : words;
 }
 

@@ -18,9 +18,9 @@
 
 namespace shardproof::bounds {
 
-/// What the values of a dump imply for one another: each value of the logical, unsharded model from
-/// its operands, as the dump has them, or derived in turn where it lacks them. Replay is that of
-/// models of keys, TextReplay (golden/bounds/text) that of texts.
+/// Computes what the values of a dump imply for one another: each value of the logical, unsharded
+/// model from its operands, as the dump has them, or derived in turn where it lacks them. Replay is
+/// that of models of keys, TextReplay (golden/bounds/text) that of texts.
 class Derivation {
  public:
   /// The radius of a number is the largest distance of its replicas from the center; infinite if
@@ -71,7 +71,7 @@ class Derivation {
   virtual void make_exactly(bool exactly) = 0;
   virtual const DeclaredArithmetic& declared(const Place& place) const = 0;
 
-  // What not every model has: without it nullopt, or nothing.
+  // Parts that not every model has: nullopt or nothing without them.
 
   /// Returns the value under each way of rounding left open.
   virtual std::vector<Variant> variants(const std::string& id);

@@ -24,7 +24,6 @@ class Family {
   /// Tries the value of weights that are changed by name, or of a model with other keys.
   void try_weights(Candidate candidate, const std::vector<std::pair<std::string, Tensor>>& changed);
   void try_model(Candidate candidate, const ModelConfig& model);
-  /// Tries these numbers.
   void try_value(Candidate candidate, bounds::IntervalTensor value);
   /// Tries the value of another contraction.
   void try_sum(Candidate candidate, Contraction changed);

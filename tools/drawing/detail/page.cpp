@@ -22,10 +22,7 @@ int columns_used(const std::vector<Card>& cards, double height) {
   int columns = 1;
   double y = 0;
   for (const Card& card : cards) {
-    if (y > 0 && y + card.height > height) {
-      ++columns;
-      y = 0;
-    }
+    if (y > 0 && y + card.height > height) ++columns, y = 0;
     y += card.height;
   }
   return columns;
@@ -46,10 +43,7 @@ std::string page(const std::vector<Card>& cards, const std::string& title) {
     Svg svg;
     double x = gap, y = 0;
     for (const Card& card : cards) {
-      if (y > 0 && y + card.height > height) {
-        x += kColumn + gap;
-        y = 0;
-      }
+      if (y > 0 && y + card.height > height) x += kColumn + gap, y = 0;
       svg.append_at(x, kMargin + y, card.elements);
       y += card.height;
     }

@@ -8,7 +8,7 @@
 
 namespace shardproof {
 
-/// What the values of a weight are generated from, besides the seed.
+/// The input of a weight's generator, besides the seed.
 struct WeightSource {
   std::string id;  ///< in files: "layer0.wq"
   std::string letters;
