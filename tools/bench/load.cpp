@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
 
 #include "tools/bench/cost.h"
@@ -50,7 +49,7 @@ Load LoadWatch::said() const {
   const auto processors = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   const double had = (clocks(Whose::process).wall - wall_) * processors;
   const double others = (seconds_of_all() - all_) - (seconds_of_ours() - ours_);
-  return {average_, load_average(), processors, had > 0.0 ? std::max(0.0, others / had) : 0.0};
+  return {average_, load_average(), processors, had > 0.0 && others > 0.0 ? others / had : 0.0};
 }
 
 std::string sentence(const Load& load) {

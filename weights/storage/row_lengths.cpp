@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "weights/base/detail/words.h"
+#include "weights/storage/generator.h"
 
 namespace shardproof {
 
