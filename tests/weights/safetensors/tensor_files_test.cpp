@@ -103,6 +103,8 @@ TEST(TensorFiles, OfADirectoryFollowItsIndex) {
   EXPECT_EQ(TensorFiles::open(folder.path()).all().size(), 2U);
   EXPECT_EQ(TensorFiles::open(folder.path()).read("b").data, std::vector<float>{2});
   EXPECT_EQ(index({{"weight_map", {{"a", "model-2.safetensors"}}}}), "tensors_header");
+  EXPECT_EQ(index({{"weight_map", {{"a", "model-2.safetensors"}, {"b", "model-1.safetensors"}}}}),
+            "tensors_header");
   EXPECT_EQ(index({{"weight_map", {{"a", "model-3.safetensors"}}}}), "tensors_open");
   EXPECT_EQ(index({{"weight_map", {{"a", "../model-1.safetensors"}}}}), "tensors_header");
   EXPECT_EQ(index({{"weight_map", {{"a", 1}}}}), "tensors_header");
@@ -144,6 +146,14 @@ TEST(TensorFiles, ContradictionsAreRefused) {
     EXPECT_EQ(changed("a", "data_offsets", nlohmann::json::parse(offsets)), "tensors_header")
         << offsets;
   EXPECT_EQ(changed("c", "dtype", "F32"), "tensors_header");
+  // Bytes of two tensors, and of none, in a file of the right length.
+  TensorFile shared = small_file(), hole = small_file();
+  shared.header["b"]["data_offsets"] = {10, 16};
+  shared.data.resize(16);
+  EXPECT_EQ(refused(shared.bytes()), "tensors_header");
+  hole.header["b"]["data_offsets"] = {20, 26};
+  hole.data.resize(26);
+  EXPECT_EQ(refused(hole.bytes()), "tensors_header");
   std::string bytes = small_file().bytes();
   EXPECT_EQ(refused(bytes + "x"), "tensors_header");
   EXPECT_EQ(refused(bytes.substr(0, bytes.size() - 1)), "tensors_header");
