@@ -9,8 +9,8 @@
 
 namespace shardproof {
 
-/// The answer to whether the set "hf" rounds a place: `open` where that depends on the model. inner: tanh's gelu
-/// is written out there, or one function as silu and erf's gelu are.
+/// The answer to whether the set "hf" rounds a place: `open` where that depends on the model.
+/// inner: tanh's gelu is written out there, or one function as silu and erf's gelu are.
 enum class HfRounds : std::uint8_t { no, yes, open };
 
 /// A place in a formula where an engine may round to the storage format, besides the stores of

@@ -100,8 +100,9 @@ Tensor TensorFiles::read(std::string_view name) const {
   while (left > 0) {
     block.resize(std::min(left, kBlock));
     if (!in.read(block.data(), static_cast<std::streamsize>(block.size())))
-      throw Error("tensors_open", fmt::format("{}: {:?} cannot be read: the file has become shorter",
-                                              tensor.file.string(), name));
+      throw Error("tensors_open",
+                  fmt::format("{}: {:?} cannot be read: the file has become shorter",
+                              tensor.file.string(), name));
     append_numbers(tensor, name, block, result.data);
     left -= block.size();
   }

@@ -65,7 +65,9 @@ std::uint64_t bytes_of(const Shape& shape, int width) {
 /// bytes in the data.
 std::pair<StoredTensor, std::uint64_t> tensor_of(const std::filesystem::path& file,
                                                  const std::string& name, const json& entry) {
-  const auto fail = [&](const std::string& why) { refuse(file, fmt::format("{:?}: {}", name, why)); };
+  const auto fail = [&](const std::string& why) {
+    refuse(file, fmt::format("{:?}: {}", name, why));
+  };
   const auto list = [&](const char* key) -> std::vector<std::uint64_t> {
     const json member = entry.is_object() ? entry.value(key, json()) : json();
     const bool whole = member.is_array() &&
