@@ -12,7 +12,8 @@ class CountingSink : public Sink {
   void array(std::string_view, const Attributes&, NumberFormat encoding,
              const Shape& shape) override {
     complete();
-    missing_ = bytes_of(encoding) * static_cast<std::uint64_t>(element_count(shape));
+    missing_ = static_cast<std::uint64_t>(bytes_of(encoding)) *
+               static_cast<std::uint64_t>(element_count(shape));
     must(missing_ <= kAllowance);
   }
   void bytes(std::span<const std::byte> piece) override {
