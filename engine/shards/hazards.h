@@ -17,7 +17,7 @@ namespace shardproof {
 /// --hazards shared`, the default there, and tests use all but `alone`, `--hazards full` all.
 struct Hazards {
   bool fresh_nan = false;  ///< fill fresh buffers with NaN, to expose elements never written
-  bool poison = false;     ///< fill values after their last use, and freed buffers, with NaN
+  bool poison = false;     ///< NaN in values last used and in freed buffers, to expose late reads
   std::optional<std::uint64_t> order;  ///< chips are visited in a random order from this seed
   bool replicas = false;               ///< chips that hold the same block are compared, bit for bit
   /// Every chip computes by itself, on its own buffers. If false, chips that read the same buffers

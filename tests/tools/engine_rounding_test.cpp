@@ -19,11 +19,11 @@ class EngineRounding : public Cli {
     const std::string file =
         write("other.model", run("list models --text " + model + " --rounding " + rounding).out);
     const std::string trace = path("t.h5").string();
-    const Outcome made = run("run --model " + file +
-                             " --act bf16 --torus 1x2x1 --prefill ws1d:heads --decode ws1d:heads "
-                             "--trace " +
-                             trace);
-    EXPECT_EQ(made.code, 0) << made.err;
+    const Outcome ran = run("run --model " + file +
+                            " --act bf16 --torus 1x2x1 --prefill ws1d:heads --decode ws1d:heads "
+                            "--trace " +
+                            trace);
+    EXPECT_EQ(ran.code, 0) << ran.err;
     write("as_keys.py",
           "import h5py, sys\n"
           "f = h5py.File(sys.argv[1], 'a')\n"

@@ -66,6 +66,12 @@ TEST_F(Checkpoint, IsReadAndProved) {
   EXPECT_EQ(read.out, path("w.h5").string() + ": 23 tensors, 12088 elements of " + model_ +
                           ",E=24,F=48,H=6,K=2,P=32,Q=4,V=36,eps=1e-06,layers=2,rotary=4,"
                           "theta=10000\n");
+  // Of one file the config is that of its folder.
+  EXPECT_EQ(run("weights import dir/model.safetensors --model " + model_ + " --map " + kMap +
+                " --out w2.h5")
+                .code,
+            0);
+  EXPECT_EQ(slurp(path("w2.h5")), slurp(path("w.h5")));
   const std::string line = model_ + ",map=" + kMap + ",config=" + directory();
   const Outcome proved = run("verify --model " + line + " --weights " + path("w.h5").string() +
                              " --torus 2x1x3 --prefill wg-xyz:batch --decode ws2d:batch --batch 6");

@@ -36,9 +36,10 @@ nlohmann::json sizes_json(const TextSizes& sizes) {
 
 int print_model_listing(const std::string& model, const std::string& rounding, bool json) {
   if (is_file(model) && !rounding.empty())
-    throw Error("flag_c6", fmt::format("--rounding is of a model of keys; {} says itself where it "
-                                       "stores",
-                                       model));
+    throw Error("flag_c6",
+                fmt::format("--rounding needs a model of keys; the text {} has stores of "
+                            "its own",
+                            model));
   const ModelText text =
       is_file(model) ? load_model_text(model)
                      : parse_model_text(text_of_model(parse_model(model), WeightType::f32,

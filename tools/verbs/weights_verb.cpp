@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "engine/ops/int8_weights.h"
@@ -59,13 +60,15 @@ int generate(const WeightsFlags& o) {
 /// Writes the weights that a map finds in a checkpoint.
 int import_checkpoint(const WeightsFlags& o) {
   if (!is_text_file(o.model))
-    throw Error("case_model", fmt::format("weights import: {} is no text of a model, FILE.model; "
-                                          "its map names what a text has",
+    throw Error("case_model", fmt::format("weights import: {} is not a model text, FILE.model, "
+                                          "whose names a map has",
                                           o.model));
   require_replaceable(o.out, "weights_write");
   const ModelMap map = load_model_map(o.map);
-  const MappedModel mapped =
-      load_mapped_model(o.model, map, load_config(o.config.empty() ? o.file : o.config));
+  const std::filesystem::path file = o.file;
+  const std::filesystem::path folder = is_directory(file) ? file : absolute(file).parent_path();
+  const MappedModel mapped = load_mapped_model(
+      o.model, map, load_config(o.config.empty() ? folder : std::filesystem::path(o.config)));
   const TensorFiles checkpoint = TensorFiles::open(o.file);
   double bytes = 0.0, largest = 0.0;
   for (const WeightSpec& spec : weight_specs(mapped.model)) {
@@ -210,7 +213,7 @@ void add_weights(CLI::App& app, Action& chosen) {
       ->add_option("--map", options->map, "FILE.map, of the text's names\n(docs/spec-model-map.md)")
       ->required()
       ->type_name("FILE");
-  taken->add_option("--config", options->config, "A config.json [the directory's]")
+  taken->add_option("--config", options->config, "A config.json [the checkpoint's]")
       ->type_name("FILE");
   taken->add_option("--out", options->out, "The file to write")->required()->type_name("FILE");
   taken->footer(

@@ -19,7 +19,7 @@ class ConfigFormula::Evaluation {
       case Kind::name: {
         std::optional<Value> value = names_(part.word);
         if (!value) fail(fmt::format("the config has no {}", part.word));
-        return *std::move(value);
+        return within_64_bits(*std::move(value));
       }
       case Kind::list: {
         Value list = Value::array();
@@ -32,7 +32,7 @@ class ConfigFormula::Evaluation {
         return dict;
       }
       case Kind::index:
-        return index(of(part.args[0]), of(part.args[1]));
+        return within_64_bits(index(of(part.args[0]), of(part.args[1])));
       case Kind::call:
         return call(part);
       case Kind::unary: {
@@ -53,6 +53,13 @@ class ConfigFormula::Evaluation {
     throw Error("model_map_c2", fmt::format("'{}': {}", formula_.text_, why));
   }
 
+  /// JSON has whole numbers of 64 bits without a sign, which std::int64_t has not.
+  Value within_64_bits(Value x) const {
+    if (x.is_number_unsigned() && !std::in_range<std::int64_t>(x.get<std::uint64_t>()))
+      fail(fmt::format("{} is beyond 64 bits", shown(x)));
+    return x;
+  }
+
   static bool truth(const Value& x) {
     if (x.is_boolean()) return x.get<bool>();
     if (x.is_number()) return x.get<double>() != 0.0;
@@ -62,7 +69,7 @@ class ConfigFormula::Evaluation {
 
   double number(const Value& x) const {
     if (x.is_boolean()) return x.get<bool>() ? 1.0 : 0.0;
-    if (!x.is_number()) fail(fmt::format("{} is not a number", x.dump().substr(0, 80)));
+    if (!x.is_number()) fail(fmt::format("{} is not a number", shown(x)));
     return x.get<double>();
   }
 
@@ -72,17 +79,17 @@ class ConfigFormula::Evaluation {
   }
 
   Value index(const Value& of, const Value& at) const {
-    const std::string shown = fmt::format("[{}]", at.dump().substr(0, 80));
+    const std::string asked = fmt::format("[{}]", shown(at));
     if (of.is_object() && at.is_string()) {
       const auto found = of.find(at.get_ref<const std::string&>());
-      if (found == of.end()) fail(fmt::format("{} has no {}", of.dump().substr(0, 80), shown));
+      if (found == of.end()) fail(fmt::format("{} has no {}", shown(of), asked));
       return *found;
     }
     if (!of.is_array() || !at.is_number_integer())
-      fail(fmt::format("{} has no {}", of.dump().substr(0, 80), shown));
+      fail(fmt::format("{} has no {}", shown(of), asked));
     const auto size = static_cast<std::int64_t>(of.size());
     const auto place = at.get<std::int64_t>();
-    if (place < -size || place >= size) fail(fmt::format("a list of {} has no {}", size, shown));
+    if (place < -size || place >= size) fail(fmt::format("a list of {} has no {}", size, asked));
     return of[static_cast<std::size_t>(place < 0 ? place + size : place)];
   }
 
@@ -133,7 +140,7 @@ class ConfigFormula::Evaluation {
     if (part.word == "!=") return a != b;
     if (part.word == "in") {
       if (b.is_object() && a.is_string()) return b.contains(a.get_ref<const std::string&>());
-      if (!b.is_array()) fail(fmt::format("{} is not a list", b.dump().substr(0, 80)));
+      if (!b.is_array()) fail(fmt::format("{} is not a list", shown(b)));
       return std::find(b.begin(), b.end(), a) != b.end();
     }
     if (part.word == "<") return number(a) < number(b);
@@ -152,7 +159,7 @@ class ConfigFormula::Evaluation {
     };
     if (part.word == "len") {
       if (!one().is_array() && !one().is_object())
-        fail(fmt::format("{} has no length", one().dump().substr(0, 80)));
+        fail(fmt::format("{} has no length", shown(one())));
       return static_cast<std::int64_t>(one().size());
     }
     if (part.word == "sqrt") return finite(std::sqrt(number(one())));
@@ -174,7 +181,7 @@ class ConfigFormula::Evaluation {
       return args[best];
     }
     fail(
-        fmt::format("{} is no function here; those of values are abs, int, len, log, max, min, "
+        fmt::format("{} is not a function of values; legal: abs, int, len, log, max, min, "
                     "round, sqrt",
                     part.word));
   }
@@ -182,6 +189,10 @@ class ConfigFormula::Evaluation {
   const ConfigFormula& formula_;
   const Names& names_;
 };
+
+std::string ConfigFormula::shown(const Value& value) {
+  return value.dump(-1, ' ', false, Value::error_handler_t::replace).substr(0, 80);
+}
 
 ConfigFormula::Value ConfigFormula::value(const Names& names) const {
   return Evaluation(*this, names).of(whole_);

@@ -35,6 +35,8 @@ class ConfigFormula {
   /// Returns the values of the arguments of that call. Throws as value does.
   std::vector<Value> arguments(const Names& names) const;
   const std::string& text() const { return text_; }
+  /// Returns the beginning of a value as JSON, for messages; bytes that are not UTF-8 are replaced.
+  static std::string shown(const Value& value);
 
  private:
   enum class Kind : std::uint8_t { literal, name, list, dict, index, call, unary, binary, choice };

@@ -31,7 +31,7 @@ class ConfigFormula::Reader {
   Part whole() {
     Part part = choice();
     blanks();
-    if (at_ != text_.size()) fail("more stands behind it");
+    if (at_ != text_.size()) fail("unexpected text after the formula");
     return part;
   }
 
@@ -43,7 +43,7 @@ class ConfigFormula::Reader {
       found.emplace_back(name, choice());
     } while (take(","));
     blanks();
-    if (at_ != text_.size()) fail("more stands behind it");
+    if (at_ != text_.size()) fail("unexpected text after the formula");
     return found;
   }
 

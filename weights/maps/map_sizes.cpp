@@ -38,7 +38,7 @@ class Settings {
     } else {
       Value value = setting.formula.value(names());
       if (!value.is_number())
-        fail(setting, fmt::format("{} is {}, not a number", name, value.dump().substr(0, 80)));
+        fail(setting, fmt::format("{} is {}, not a number", name, ConfigFormula::shown(value)));
       sizes_.keys[name] = value.is_number_integer() ? fmt::format("{}", value.get<std::int64_t>())
                                                     : fmt::format("{}", value.get<double>());
       known_[name] = std::move(value);
@@ -72,7 +72,7 @@ class Settings {
       const Value value = setting.formula.value(names(n));
       if (!value.is_boolean())
         fail(setting, fmt::format("of layer {} it is {}, neither true nor false", n,
-                                  value.dump().substr(0, 80)));
+                                  ConfigFormula::shown(value)));
       digits += value.get<bool>() ? '1' : '0';
     }
     return digits;

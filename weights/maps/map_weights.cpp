@@ -19,21 +19,21 @@ class WeightReader {
       : map_(map), model_(model), sizes_(sizes), checkpoint_(checkpoint) {}
 
   MappedWeights read() {
-    for (const TextSection section : kTextSections)
-      for (const TextWeight& weight : model_.text().section(section).weights) {
-        if (section != TextSection::layer) {
-          add(weight, -1);
-          continue;
-        }
-        for (std::int64_t layer = 0; layer < model_.sizes().layers; ++layer)
-          if (model_.sizes().has(weight.guard, layer)) add(weight, layer);
-      }
+    add(TextSection::embedding, -1);
+    for (std::int64_t layer = 0; layer < model_.sizes().layers; ++layer)
+      add(TextSection::layer, layer);
+    add(TextSection::head, -1);
     for (const auto& [name, tensor] : checkpoint_.all())
       if (!read_.contains(name)) weights_.unread.push_back(name);
     return std::move(weights_);
   }
 
  private:
+  void add(TextSection section, std::int64_t layer) {
+    for (const TextWeight& weight : model_.text().section(section).weights)
+      if (layer < 0 || model_.sizes().has(weight.guard, layer)) add(weight, layer);
+  }
+
   void add(const TextWeight& weight, std::int64_t layer) {
     const std::string& file = weight.from.empty() ? weight.name : weight.from;
     const std::string id = layer < 0 ? file : fmt::format("layer{}.{}", layer, file);
@@ -105,7 +105,7 @@ class WeightReader {
   Tensor part(const std::string& name, const TensorPattern& pattern, std::string_view letters) {
     if (!checkpoint_.has(name)) throw Error("model_map_c4", "the checkpoint has no " + name);
     read_.insert(name);
-    // Several weights may be parts of one tensor.
+    // Weights of a layer that are parts of one tensor follow one another.
     if (last_name_ != name) {
       last_ = checkpoint_.read(name);
       last_name_ = name;

@@ -30,7 +30,8 @@ class Arguments {
 
   double number(std::size_t place, std::string_view name) const {
     if (!values_[place].is_number() || !std::isfinite(values_[place].get<double>()))
-      fail(function_, fmt::format("{} is {}, not a number", name, values_[place].dump()));
+      fail(function_,
+           fmt::format("{} is {}, not a number", name, ConfigFormula::shown(values_[place])));
     return values_[place].get<double>();
   }
   std::int64_t whole(std::size_t place, std::string_view name, std::int64_t most) const {
@@ -60,7 +61,7 @@ class Scaling {
   Scaling(std::string_view function, const Value& entries)
       : function_(function), entries_(entries) {
     if (!entries.is_object())
-      fail(function, fmt::format("rope_scaling is {}, not entries", entries.dump().substr(0, 80)));
+      fail(function, fmt::format("rope_scaling is {}, not entries", ConfigFormula::shown(entries)));
   }
 
   std::string kind() const {
@@ -157,7 +158,8 @@ Tensor rope_table(std::string_view function, const std::vector<Value>& values,
   const Frequencies f = frequencies(function, given);
   const bool half = given.at(3) == nullptr || *given.at(3) == "half";
   if (!half && *given.at(3) != "interleaved")
-    fail(function, fmt::format("{} is not 'half' or 'interleaved'", given.at(3)->dump()));
+    fail(function,
+         fmt::format("{} is not 'half' or 'interleaved'", ConfigFormula::shown(*given.at(3))));
   const std::int64_t width = given.whole(2, "width", kMostWidth);
   const auto count = static_cast<std::int64_t>(f.angles.size());
   if (2 * count > width || given.whole(1, "channels", kMostWidth) != 2 * count)

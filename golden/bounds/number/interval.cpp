@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <stdexcept>
 
 namespace shardproof::bounds {
 namespace {
@@ -60,10 +61,11 @@ double nearest(double number, NumberFormat format) {
       return to_short(number, kBf16);
     case NumberFormat::f16:
       return to_short(number, kF16);
+    case NumberFormat::f64:
+      return number;
     default:
-      break;
+      throw std::logic_error("no value is judged in this format");
   }
-  return number;
 }
 
 Interval values(const Interval& of, NumberFormat format) {
@@ -75,10 +77,11 @@ Interval values(const Interval& of, NumberFormat format) {
       return both_ways(of, kBf16);
     case NumberFormat::f16:
       return both_ways(of, kF16);
+    case NumberFormat::f64:
+      return of;
     default:
-      break;
+      throw std::logic_error("no value is judged in this format");
   }
-  return of;
 }
 
 bool holds(const Interval& ends, NumberFormat format, double value) {

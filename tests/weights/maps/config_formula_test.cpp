@@ -16,7 +16,8 @@ Value value_of(const std::string& formula) {
   static const Value config = Value::parse(R"({
     "hidden_size": 48, "heads": 6, "half": 0.5, "theta": 1e4, "none": null, "yes": true,
     "types": ["full", "window", "full"], "scaling": {"factor": 8.0, "old": 16}, "word": "silu",
-    "far": 9223372036854775807, "empty": [], "n": 1})");
+    "far": 9223372036854775807,
+    "beyond": 9223372036854775808, "pair": {"beyond": 18446744073709551615}, "empty": [], "n": 1})");
   return ConfigFormula::parse(formula).value([](const std::string& name) -> std::optional<Value> {
     const auto at = config.find(name);
     return at == config.end() ? std::nullopt : std::optional(Value(*at));
@@ -133,6 +134,9 @@ TEST(ConfigFormula, HasNoValueFor) {
                               "rope_cos(1)",
                               "abs(none)"})
     EXPECT_EQ(label_of([&] { value_of(formula); }), "model_map_c2") << formula;
+  for (const char* formula : {"beyond", "pair['beyond']", "beyond + 1", "-beyond"})
+    EXPECT_EQ(label_of([&] { value_of(formula); }), "model_map_c2") << formula;
+  EXPECT_EQ(label_of([] { value_of("1 + '\xff'"); }), "model_map_c2");  // not UTF-8
   EXPECT_TRUE(refuses([] { value_of("missing + 1"); }, "model_map_c2",
                       "'missing + 1': the config has no missing"));
 }

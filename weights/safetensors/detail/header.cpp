@@ -147,7 +147,7 @@ std::map<std::string, std::string> read_index(const std::filesystem::path& file)
   for (const auto& [name, value] : map.items()) {
     // A path would reach files that the directory does not hold.
     if (!value.is_string() || value.get_ref<const std::string&>().find('/') != std::string::npos)
-      refuse(file, fmt::format("{:?} is in {}, which is no name of a file", name, value.dump()));
+      refuse(file, fmt::format("{:?} is in {}, which is not a file name", name, value.dump()));
     names.emplace(name, value.get<std::string>());
   }
   return names;
