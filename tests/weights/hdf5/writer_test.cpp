@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <hdf5.h>
 
+#include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "tests/weights/expect_error.h"
@@ -100,6 +103,30 @@ TEST(Hdf5, ReadsBackWhatWasWritten) {
     EXPECT_EQ(as_f32, (std::vector<float>{7, -1, 0}));
   }
   EXPECT_EQ(H5Fget_obj_count(hid_t{H5F_OBJ_ALL}, H5F_OBJ_ALL), 0) << "all is closed";
+}
+
+TEST(Hdf5, HoldsADatasetOfTheSameBitsAlone) {
+  const Folder folder;
+  const Hdf5Writer file(folder / "one.h5", "made_c1");
+  const Hdf5Writer::Object root = file.root();
+  const std::vector<float> one{3.0F};
+  file.dataset(root, "f32", {2, 3}, std::span<const float>(kFloats));
+  file.dataset(root, "scalar", {}, std::span<const float>(one));
+  file.dataset(root, "none", {0, 4}, std::span<const float>());
+  EXPECT_TRUE(file.holds("f32", {2, 3}, std::span<const float>(kFloats)));
+  EXPECT_TRUE(file.holds("scalar", {}, std::span<const float>(one)));
+  EXPECT_TRUE(file.holds("none", {0, 4}, std::span<const float>()));
+  EXPECT_FALSE(file.holds("f64", {2, 3}, std::span<const float>(kFloats))) << "no such name";
+  for (std::size_t i = 0; i < kFloats.size(); ++i) {
+    std::vector<float> other = kFloats;
+    other[i] = i == 1 ? 0.0F : std::nextafter(other[i], 0.0F);  // the zero of the other sign
+    EXPECT_FALSE(file.holds("f32", {2, 3}, std::span<const float>(other))) << i;
+  }
+  EXPECT_FALSE(file.holds("f32", {3, 2}, std::span<const float>(kFloats)));
+  EXPECT_FALSE(file.holds("f32", {6}, std::span<const float>(kFloats)));
+  std::vector<std::int32_t> bits(kFloats.size());
+  std::memcpy(bits.data(), kFloats.data(), bits.size() * sizeof bits[0]);
+  EXPECT_FALSE(file.holds("f32", {2, 3}, std::span<const std::int32_t>(bits))) << "another type";
 }
 
 TEST(Hdf5, WritesNothingUnlessAllIsWritten) {

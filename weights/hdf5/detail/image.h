@@ -31,7 +31,7 @@ class Hdf5Image {
   /// closed.
   std::span<const char> close() {
     constexpr std::size_t kVersionAt = 8, kEndAt = 28;  // in the superblock of version 3
-    if (!file_.close() || closed_ == nullptr || size_ < kEndAt + 8) return {};
+    if (!file_.close() || closed_ == nullptr) return {};
     const auto* bytes = static_cast<const unsigned char*>(closed_);
     if (bytes[kVersionAt] != 3) return {};
     std::uint64_t end = 0;  // the buffer is a multiple of kIncrement
