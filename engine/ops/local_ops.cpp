@@ -54,7 +54,6 @@ std::vector<std::int64_t> broadcast_index(const Sharded& t, const Sharded& s) {
       for (std::size_t e = *at + 1; e < other.size(); ++e) stride *= other[e];
     }
     std::vector<std::int64_t> wider;
-    wider.reserve(index.size() * static_cast<std::size_t>(local[d]));
     for (std::int64_t base : index)
       for (std::int64_t i = 0; i < local[d]; ++i) wider.push_back(base + i * stride);
     index = std::move(wider);

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "engine/numeric/detail/functions.h"
@@ -67,6 +68,25 @@ TEST(Elementwise, RoundWhereTheSpecificationSays) {
   // swish of a large negative number vanishes and does not become NaN.
   EXPECT_EQ(swish32(-200.0F), -0.0F);
   EXPECT_EQ(exp32(0.0F), 1.0F);
+}
+
+// In the field a scale is an unknown constant of its name; a scale of 1 is none.
+TEST(Elementwise, ScalesInTheFieldAreConstantsOfTheirNames) {
+  const auto field = std::make_shared<const Field>(FieldSetting{});
+  Array<FieldElement> t({3});
+  for (std::size_t i = 0; i < 3; ++i) t.data[i] = field->integer(static_cast<std::int64_t>(i) + 5);
+  const Sharded of = shard(t, Layout::parse("B"), kOne, field);
+  const auto scaled = [&](float s, const char* name) {
+    return scale_by(of, s, one(), name).field().values[0];
+  };
+  const auto own = scaled(1.0F, "embed_scale");
+  const auto twice = scaled(2.0F, "embed_scale"), other = scaled(2.0F, "logit_scale");
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(own[i], t.data[i]);
+    EXPECT_EQ(twice[i], field->multiply(t.data[i], field->constant("constant embed_scale")));
+    EXPECT_EQ(other[i], field->multiply(t.data[i], field->constant("constant logit_scale")));
+    EXPECT_NE(twice[i], other[i]);
+  }
 }
 
 TEST(Append, GrowsTheCacheAndLeavesNaNInUnwrittenSlots) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -82,6 +83,38 @@ TEST(PlacedWeights, AreOneValueForAllWhoAskForTheSame) {
   placed.supply(layer, Torus(1, 2, 3), 0, elsewhere);
   EXPECT_NE(first.at("wq"), elsewhere.at("wq"));
   EXPECT_EQ(elsewhere.at("wq")->torus(), Torus(1, 2, 3));
+}
+
+// In the field element i of a weight is input i of the stream of its name (docs/field.md section
+// 1.2), in the shape that it has in files.
+TEST(PlacedWeights, InTheFieldAreStreamsOfTheirNames) {
+  const RunPlan plan = make_plan(
+      parse_case("torus=2x1x3 prefill=ws2d:heads batch=6 regime=field seed=4 "
+                 "model=palm-tiny,layers=2,E=12,F=24,H=6,K=2,Q=4,V=18,norm=layernorm,bias=all"));
+  const Weights weights = generate_weights(plan.source_case.model, 1);
+  const auto field = std::make_shared<const Field>(FieldSetting{.seed = 4});
+  const FaultHooks none;
+  PlacedWeights placed(weights, weights.config(), WeightType::f32, none, field);
+  std::set<std::string> seen;
+  for (const Program* program : {&plan.prefill.embed, &plan.prefill.layer, &plan.prefill.head})
+    for (const int layer : {0, 1}) {
+      std::map<std::string, SharedValue> inputs;
+      placed.supply(*program, plan.prefill.torus, layer, inputs);
+      for (const ValueDecl& input : program->inputs) {
+        if (input.role.kind != Role::Kind::weight) continue;
+        const std::string id = weight_id(layer, input.role.name);
+        seen.insert(id);
+        const Sharded& value = *inputs.at(input.name);
+        Array<FieldElement> whole(weights.at(id).shape);
+        ASSERT_EQ(value.shape(), whole.shape) << id;
+        const FieldFunction stream("weight " + id);
+        for (std::size_t i = 0; i < whole.data.size(); ++i) whole.data[i] = field->input(stream, i);
+        EXPECT_EQ(value.field().values,
+                  shard(whole, input.layout, plan.prefill.torus, field).field().values)
+            << id;
+      }
+    }
+  EXPECT_EQ(seen.size(), weights.all().size());
 }
 
 TEST(PlacedWeights, AreOfTheModel) {
