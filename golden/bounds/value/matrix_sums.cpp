@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kColumns = 16;  // columns summed side by side
 
-/// CarriedSum of several neighbouring columns; the matrix factor is exact.
+/// IntervalSum of several neighbouring columns; the matrix factor is exact.
 struct Columns {
   std::array<double, kColumns> high{}, low{}, size{}, worst{}, likely{}, least{}, most{};
   std::int64_t count = 0;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "golden/bounds/number/interval_tensor.h"
+
 namespace shardproof::bounds {
 namespace {
 
@@ -22,6 +24,19 @@ TEST(Number, ASumBecomesAValueInTheCoarserFormat) {
     EXPECT_EQ(value.worst - 0.25, value.likely - 0.125);
   }
   EXPECT_GE(as_value(sum, coarse_sums).worst, 0.25 + 3.0 * 0x1p-9);
+}
+
+// By its likely radius a number excludes what the worst case leaves open.
+TEST(Number, OfATensorIsKnownToWithinItsLikelyRadius) {
+  IntervalTensor x(Shape{2});
+  x.set(0, Number{3.0, 0.5, 0.125});
+  x.set(1, Number{1.0, kInfinity, kInfinity});
+  const IntervalTensor likely = x.with_likely_radius();
+  EXPECT_EQ(likely.center, x.center);
+  EXPECT_GE(x.at(0).high, 3.5);
+  EXPECT_GE(likely.at(0).high, 3.125);
+  EXPECT_LT(likely.at(0).high, 3.2);
+  EXPECT_EQ(likely.at(1).high, kInfinity);
 }
 
 TEST(Number, SumsThatOverflowAreInfinite) {
