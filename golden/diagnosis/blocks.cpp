@@ -54,7 +54,6 @@ class OtherLayouts : Family {
   }
 
   void propose() {
-    Layout held = q_.layout();
     Axes changed;
     const auto note = [&](const Axes& axes, const Axes& others) {
       int i = 0;
@@ -69,10 +68,10 @@ class OtherLayouts : Family {
       note(axes_[d], declared);
       note(declared, axes_[d]);
     }
-    // First removes all axes: otherwise axes still held by another dim would be rejected.
-    for (std::size_t d = 0; d < q_.rank(); ++d) held = held.with_axes(d, Axes());
-    for (std::size_t d = 0; d < q_.rank(); ++d) held = held.with_axes(d, axes_[d]);
     if (changed.empty()) return;
+    std::vector<Layout::Dim> dims = q_.layout().dims();
+    for (std::size_t d = 0; d < q_.rank(); ++d) dims[d].axes = axes_[d];
+    const Layout held(std::move(dims), Axes());
     std::vector<Index> offsets;
     for (int chip = 0; chip < q_.chips(); ++chip) offsets.push_back(q_.offset(held, chip));
     search_.consider(

@@ -164,5 +164,19 @@ TEST_F(Others, Rounding) {
   expect_first(ask("gate", in_bf16(value("gate"))), "rounding: the result");
 }
 
+TEST_F(Others, RoundedTables) {
+  const auto cosines = in_bf16(p.weight("rope_cos")), sines = in_bf16(p.weight("rope_sin"));
+  for (const std::string name : {"q", "k"}) {
+    const Planted::Value& x = p.value(of + name);
+    const auto turned = each(x, [&](double v, std::size_t i) {
+      const std::size_t c = i % 4, at = std::size_t{4} * 2 + c % 2;  // of position 4
+      return c < 2 ? v * cosines.data[at] - x.data[i + 2] * sines.data[at]
+                   : v * cosines.data[at] + x.data[i - 2] * sines.data[at];
+    });
+    expect_first(ask((name + "_rot").c_str(), turned),
+                 "rounding: sines and cosines are rounded to bf16");
+  }
+}
+
 }  // namespace
 }  // namespace shardproof::diagnosis

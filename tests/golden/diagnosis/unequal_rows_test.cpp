@@ -86,6 +86,27 @@ TEST_F(UnequalRowsExplained, FaultsOfTheTokensAreExplained) {
                "stale slot: slot 1 of row 3 holds zeros");
 }
 
+/// Gains are in the next weight by convention whatever stands at padding, and only if no token's
+/// norm has its gain.
+TEST_F(UnequalRowsExplained, FoldedGainsAreThoseOfTheTokens) {
+  for (auto& [id, value] : p.dump) {
+    const bool last = id.ends_with("final_norm");
+    if (!last && !id.ends_with(".norm")) continue;
+    const std::string layer = id.find("layer0") != std::string::npos ? "layer0" : "layer1";
+    const auto gain = p.weight(last ? "final_norm" : layer + ".norm");
+    value = Planted::f32(
+        spoiled(id, each(value, [&](double v, std::size_t i) { return v / gain.data[i % 48]; })),
+        value.shape);
+  }
+  const std::string id = kAt + "norm";
+  expect_first(p.ask(id), "convention: declare norm_gain=folded");
+  Planted::Value& other = p.dump.at("prefill.c0.layer0.norm");
+  const auto gain = p.weight("layer0.norm");
+  const std::size_t token = other.data.size() / 48 - 1;  // the last row has three tokens
+  for (std::size_t e = 0; e < 48; ++e) other.data[token * 48 + e] *= gain.data[e];
+  expect_none(p.ask(id), "convention");
+}
+
 TEST_F(UnequalRowsExplained, NoiseIsNotExplained) {
   for (const char* name : {"q", "k_cache", "exp", "out"})
     expect_unexplained(ask(kAt + name, each(p.value(kAt + name),
