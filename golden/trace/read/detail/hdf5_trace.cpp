@@ -82,8 +82,7 @@ class Array {
       return;
     }
     const Shape shape = checked_shape();
-    const std::uint64_t size =
-        bytes_of_all(std::max(type->bytes, static_cast<std::size_t>(bytes_of(*known.encoding))));
+    const std::uint64_t size = bytes_of_all(static_cast<std::size_t>(bytes_of(*known.encoding)));
     allowance.take(size, data_.what());
     check_storage(allowance);
     sink.array(path_, attributes, *known.encoding, shape);

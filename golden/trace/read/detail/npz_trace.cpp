@@ -204,7 +204,7 @@ class Npz {
       return;
     }
     const NumberFormat encoding = *known.encoding;
-    allowance_.take(array.size(std::max(type.bytes, static_cast<std::size_t>(bytes_of(encoding)))),
+    allowance_.take(array.size(static_cast<std::size_t>(bytes_of(encoding))),
                     fmt::format("{:?}", path));
     sink_.array(path, attributes, encoding, array.header().shape);
     array.pieces(

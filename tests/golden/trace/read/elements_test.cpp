@@ -5,8 +5,11 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "golden/trace/read/detail/hdf5_trace.h"
+#include "golden/trace/read/detail/npz_trace.h"
 #include "golden/trace/read/dump.h"
 #include "tests/golden/trace/read/hdf5_file.h"
 #include "tests/golden/trace/read/npz_file.h"
@@ -72,6 +75,35 @@ TEST(Elements, OfEveryTypeAreRead) {
   const std::vector<std::uint64_t> beyond{1, std::uint64_t{1} << 63, 3};
   for (const bool hdf5 : {true, false})
     EXPECT_EQ(label_of([&] { read(H5T_STD_U64LE, "<u8", beyond, nullptr, hdf5); }), "dump_value");
+}
+
+/// Forgets what it receives.
+class NoSink : public Sink {
+  void attribute(std::string_view, std::string_view) override {}
+  void array(std::string_view, const Attributes&, NumberFormat, const Shape&) override {}
+  void bytes(std::span<const std::byte>) override {}
+  void unread(std::string_view, const Attributes&, std::string_view) override {}
+  void ignored(std::string_view) override {}
+};
+
+// A bound on what is read is one on what it becomes: widened numbers take more than the file has.
+TEST(Elements, CountAsWideAsTheyAreRead) {
+  constexpr std::uint64_t kCount = 100'000, kBound = 300'000;
+  const Folder folder;
+  const std::vector<std::uint8_t> zeros(kCount, 0);
+  NoSink sink;
+  for (const auto& [type, descr, legal] :
+       {std::tuple{H5T_STD_I8LE, "|i1", true}, std::tuple{H5T_STD_U8LE, "|u1", false}}) {
+    {
+      const Hdf5File file(folder / "a.h5");
+      file.dataset("v", type, {kCount}, zeros.data());
+    }
+    write_text(folder / "a.npz",
+               described().add("v.npy", npy(descr, "(100000,)", bytes_of_numbers(zeros))).bytes());
+    const std::string expected = legal ? "" : "dump_size";
+    EXPECT_EQ(label_of([&] { read_hdf5(folder / "a.h5", kBound, sink); }), expected);
+    EXPECT_EQ(label_of([&] { read_npz(folder / "a.npz", kBound, sink); }), expected);
+  }
 }
 
 }  // namespace
