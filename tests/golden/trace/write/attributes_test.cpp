@@ -79,6 +79,21 @@ TEST(Trace, SaysOfCachesWhatTheModelSaysNotAct) {
     }
 }
 
+/// Partial sums of bf16 are sent in the f32 regime alone.
+TEST(Trace, SaysHowOftenThePartialSumsOfTheF32RegimeAreRounded) {
+  const Folder folder;
+  const auto wire = [&](const std::string& numerics) {
+    const Case c = parse_case("torus=2x1x4 prefill=ws2d:heads batch=8 " + numerics);
+    Trace(make_typed_plan(c), folder / "t.h5").write("complete");
+    return TraceReader(folder / "t.h5").number("/", "wire");
+  };
+  constexpr int kNotSaid = -1;
+  EXPECT_EQ(wire("regime=f32 wire=bf16 schedule=ring"), 3) << "hops of a ring of four";
+  EXPECT_EQ(wire("regime=f32 wire=bf16"), 2) << "sent once in an all_reduce, and gathered";
+  EXPECT_EQ(wire("regime=f32"), kNotSaid);
+  EXPECT_EQ(wire("wire=bf16"), kNotSaid);
+}
+
 TEST(Trace, OfPartialsOfTheF32RegimeHasTheShardsOnly) {
   const Layout layout = Layout::parse("F partialsum-x");
   const Shown trace("2x1x1", layout, {3}, {{1, 2, 3}, {10, 20, 30}}, layout);

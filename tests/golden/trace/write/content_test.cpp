@@ -11,6 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "golden/compare/block_map.h"
+#include "golden/trace/write/field_words.h"
 #include "golden/trace/write/trace.h"
 #include "tests/engine/numbers.h"
 #include "tests/golden/case_gen.h"
@@ -203,6 +205,52 @@ TEST(Trace, HoldsWhatARunIsGiven) {
   EXPECT_EQ(file.text("decode.2.layer1.v_old", "same_as"), "decode.1.layer1.vc");
   EXPECT_EQ(file.text("prefill.c1.layer0.k_old", "same_as"), "prefill.c0.layer0.kc");
   EXPECT_FALSE(file.has("prefill.c0.layer0.k_old"));  // there is none yet
+}
+
+/// Whole where each chip has its block, by chip of partial sums; words are a dim of their own.
+TEST(Trace, HoldsTheWordsOfFieldNumbers) {
+  const Folder folder;
+  const Case c = parse_case(
+      "torus=2x1x3 prefill=ws2d:heads model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 batch=6 "
+      "prompt=2 gen=1 regime=field seed=5");
+  const Traced traced = trace_case(c, folder / "t.h5", false);
+  EXPECT_EQ(traced.judgement.verdict, Verdict::equal);
+  const TraceReader file(folder / "t.h5");
+  int whole = 0, by_chip = 0;
+  for (const auto& [id, kept] : traced.keeper.kept) {
+    if (!kept.value.holds_field()) continue;
+    const FieldSetting& setting = kept.value.field().field->setting();
+    const auto expect = [&](const std::string& path, Shape shape,
+                            const Buffer<FieldElement>& numbers) {
+      Shape found;
+      EXPECT_EQ(file.data(path, &found), as_bytes(to_words(numbers, setting))) << path;
+      shape.push_back(words_of(setting));
+      EXPECT_EQ(found, shape) << path;
+    };
+    const auto& chips = kept.value.field().values;
+    const Layout& layout = kept.declared.layout;
+    if (layout.is_partial()) {
+      ++by_chip;
+      for (int chip = 0; chip < c.torus.chips(); ++chip)
+        expect(group_of(c.torus, chip) + "/" + id,
+               judged_block(layout, kept.value.shape(), c.torus),
+               chips[static_cast<std::size_t>(chip)]);
+    } else {
+      ++whole;
+      Buffer<FieldElement> all(static_cast<std::size_t>(element_count(kept.value.shape())));
+      for (int chip = 0; chip < c.torus.chips(); ++chip)
+        judged_elements(
+            layout, kept.value.shape(), c.torus, chip,
+            [&](std::int64_t local, std::int64_t global) {
+              all[static_cast<std::size_t>(global)] =
+                  chips[static_cast<std::size_t>(chip)][static_cast<std::size_t>(local)];
+              return false;
+            });
+      expect(id, kept.value.shape(), all);
+    }
+  }
+  EXPECT_GT(whole, 20);
+  EXPECT_GT(by_chip, 5);
 }
 
 TEST(Trace, NamesWhatOnlyMoved) {

@@ -79,6 +79,7 @@ class TraceReader {
   }
 
   int number(const std::string& object, const char* attribute) const {
+    const Hdf5Silence silence;
     const Hdf5Handle at(
         H5Aopen_by_name(file_.get(), object.c_str(), attribute, H5P_DEFAULT, H5P_DEFAULT),
         H5Aclose);
