@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <set>
-#include <string>
+#include <vector>
 
 #include "engine/run/plan.h"
 #include "weights/storage/generator.h"

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <numeric>
-#include <set>
 #include <string>
 #include <vector>
 

@@ -1,6 +1,7 @@
 // What each chip's partial sum of a product must be, by the layouts of the operands.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>

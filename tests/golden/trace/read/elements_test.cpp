@@ -4,7 +4,9 @@
 #include <hdf5.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 

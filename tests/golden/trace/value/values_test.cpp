@@ -1,8 +1,9 @@
 // What is read of arrays: sums of terms, copies, layouts, and what does not fit.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/golden/trace/written.h"
 #include "tests/weights/expect_error.h"
