@@ -63,14 +63,21 @@ class Attention : Family {
         "not rotated", 3, [](std::size_t) { return std::size_t{0}; }, 1.0F);
     tables(
         "rotated the other way", 4, [](std::size_t p) { return p; }, -1.0F);
-    ModelConfig model = q_.config();
-    model.rope = model.rope == Rope::half ? Rope::interleaved : Rope::half;
-    try_model(
-        {"position off", fmt::format("rope pairs: rotated in {} pairs", to_string(model.rope)), 5},
-        model);
+    other_pairs();
     const std::string operand = q_.operands()[0];
     try_value({"position off", "not rotated", 3}, q_.value(operand));
     try_change({"position off", "rotated twice", 6}, {.values = {{operand, q_.expected()}}});
+  }
+
+  void other_pairs() {
+    Step::Change change;
+    std::string words;
+    for (const TextLine& line : q_.step().lines())
+      if (is_call(line.expression, ModelOp::turn)) {
+        Expression& e = change.formulas[line.name] = line.expression;
+        e.parameters[1] = words = e.parameters[1] == "half" ? "interleaved" : "half";
+      }
+    try_change({"position off", fmt::format("rope pairs: rotated in {} pairs", words), 5}, change);
   }
 
   /// Returns candidate offsets of positions: small numbers, the lengths of pass and prefix, and the

@@ -28,7 +28,7 @@ void try_as_given(const Question& question, Search& search) {
 }
 
 /// Tries the explanations at other values of the same name, which confirm or refute them.
-void hold_against(bounds::Replay& replay, const std::vector<Wrong>& others, Search& search) {
+void hold_against(bounds::Derivation& replay, const std::vector<Wrong>& others, Search& search) {
   const std::vector<std::string> names = search.names();
   if (names.empty()) return;
   for (const Wrong& other : others) {
@@ -72,7 +72,7 @@ const std::vector<std::string>& faults() {
   return kinds;
 }
 
-std::vector<Hypothesis> diagnose(bounds::Replay& replay, const Wrong& wrong,
+std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
                                  const std::vector<Wrong>& others) {
   const Question question(replay, wrong);
   if (question.right()) return {};

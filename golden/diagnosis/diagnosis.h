@@ -7,7 +7,7 @@
 
 #include "engine/layout/layout.h"
 #include "engine/layout/torus.h"
-#include "golden/bounds/value/replay.h"
+#include "golden/bounds/value/derivation.h"
 #include "weights/base/error.h"
 
 namespace shardproof::diagnosis {
@@ -61,7 +61,7 @@ const std::vector<std::string>& faults();
 /// wrong. Explanations that hold for them too come first; those that they refute are dropped if one
 /// holds. Throws what replay.expected throws, and Error("diagnosis_c1", ...) if layout, torus and
 /// shards do not fit a value.
-std::vector<Hypothesis> diagnose(bounds::Replay& replay, const Wrong& wrong,
+std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
                                  const std::vector<Wrong>& others = {});
 
 }  // namespace shardproof::diagnosis

@@ -25,10 +25,8 @@ class Masks : Family {
     const auto mask = [&](std::string detail, int parameters, auto&& start) {
       const std::optional<PassPlan> other = moved(pass_, 0, 2 * M + 2, start);
       if (!other) return;
-      bounds::Replay seen(q_.replay().weights(), q_.replay());
-      seen.assume(*other);
       const auto sees = [&](std::size_t b, std::size_t l, std::size_t m) {
-        return m < seen.visible(*other, b, l);
+        return m < bounds::Derivation::visible(*other, b, l);
       };
       if (exponentials_agree(sees))
         try_change({"mask", std::move(detail), parameters}, {.pass = other});

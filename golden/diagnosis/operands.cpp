@@ -75,7 +75,7 @@ class Operands : Family {
           const bool ffn =
               (own == "w_gate" && row.name == "w_up") || (own == "w_up" && row.name == "w_gate");
           Contraction other = c;
-          other.terms[t].w = columns_of(*matrix, c.terms[t].width);
+          other.terms[t].w = c.terms[t].columns_of(*matrix);
           const Candidate candidate{
               ffn && same_layer ? "gate and up swapped" : "another layer's weight",
               fmt::format("{} in place of {}", same_layer ? std::string(row.name) : id,
@@ -122,11 +122,11 @@ class Operands : Family {
 
   void try_other_operands(const Contraction& c) {
     for (std::size_t t = 0; t < c.terms.size(); ++t) {
-      const std::string own = id(c.terms[t].operand);
+      const std::string& own = c.terms[t].id;
       if (c.terms[t].operand == "ids") continue;
       for (const std::string& id : sources_like(c.terms[t].x->shape)) {
         if (id == own) continue;
-        const bounds::Replay::Place at = q_.replay().place_of(id);
+        const bounds::Derivation::Place at = q_.replay().place_of(id);
         if (at.pass != q_.place().pass && at.name != c.terms[t].operand) continue;
         Contraction other = c;
         other.terms[t].x = std::make_shared<const bounds::IntervalTensor>(q_.value(id));
@@ -142,7 +142,7 @@ class Operands : Family {
     const bool by_name =
         n == "q_rot" || n == "k_rot" || n == "hidden" || n == "k_cache" || n == "v_cache";
     for (const std::string& id : sources_like(q_.shape())) {
-      const bounds::Replay::Place at = q_.replay().place_of(id);
+      const bounds::Derivation::Place at = q_.replay().place_of(id);
       if (at.name != n && (by_name || at.pass != q_.place().pass)) continue;
       const bool swapped = n == "up" && at.name == "gate";
       try_value({swapped && at.layer == q_.place().layer ? "gate and up swapped"
@@ -152,28 +152,41 @@ class Operands : Family {
     }
   }
 
+  static ModelOp op_of(Ffn ffn) {
+    return ffn == Ffn::swiglu ? ModelOp::silu : ffn == Ffn::gelu_erf ? ModelOp::gelu
+                                                                   : ModelOp::gelu_tanh;
+  }
+  /// Returns the step with another activation of the gate times a number.
+  Step::Change with_activation(ModelOp op, int times = 1) const {
+    Step::Change change;
+    for (const TextLine& line : q_.step().lines())
+      if (line.name == "act") {
+        Expression gate{.text = "gate"};
+        if (times > 1) gate = parse_expression(fmt::format("mul(gate, {})", times));
+        change.formulas["act"] =
+            Expression{.kind = Expression::Kind::call, .op = op, .args = {gate}};
+      }
+    return change;
+  }
+
   void try_functions() {
     const ModelConfig& model = q_.config();
     const bounds::IntervalTensor gate = q_.value(id("gate"));
     const bool gated = model.ffn == Ffn::swiglu || model.ffn == Ffn::geglu;
     const char* const swapped = "gate and up swapped";
     for (const Ffn other :
-         gated ? std::vector{Ffn::swiglu, Ffn::geglu} : std::vector{Ffn::gelu, Ffn::gelu_erf}) {
-      if (other == model.ffn) continue;
-      ModelConfig changed = model;
-      changed.ffn = other;
-      try_model(
-          {swapped,
-           fmt::format("nothing swapped, but the activation is that of {}", to_string(other)), 5},
-          changed);
-    }
+         gated ? std::vector{Ffn::swiglu, Ffn::geglu} : std::vector{Ffn::gelu, Ffn::gelu_erf})
+      if (other != model.ffn)
+        try_change({swapped,
+                    fmt::format("nothing swapped, but the activation is that of {}",
+                                to_string(other)),
+                    5},
+                   with_activation(op_of(other)));
     if (model.ffn == Ffn::swiglu) {
       const bool base2 = model.softmax == Softmax::base2;
-      ModelConfig changed = model;
-      changed.softmax = base2 ? Softmax::base_e : Softmax::base2;
-      try_model({base2 ? "scale missing" : "scale doubled",
-                 base2 ? "swish of g in place of 2g" : "swish of 2g in place of g", 5},
-                changed);
+      try_change({base2 ? "scale missing" : "scale doubled",
+                  base2 ? "swish of g in place of 2g" : "swish of 2g in place of g", 5},
+                 with_activation(ModelOp::silu, base2 ? 1 : 2));
     }
     const Candidate inactive{swapped, "the activation is missing", 2};
     if (!gated) return try_value(inactive, gate);

@@ -190,7 +190,7 @@ class Rounding : Family {
   }
 
   void of_change(const std::string& detail, int parameters, const Question::Change& change) {
-    if (change.values.empty() && !change.weights) return;
+    if (change.values.empty() && change.weights.empty()) return;
     if (!search_.wants(candidate(detail, 0)) &&
         !search_.wants(candidate(detail + ", and so is the result", 0)))
       return;
@@ -223,15 +223,15 @@ class Rounding : Family {
   }
 
   void of_tables() {
-    std::vector<std::pair<std::string, Tensor>> tables;
+    Step::WeightsById tables;
     for (const char* name : {"rope_cos", "rope_sin"}) {
       Tensor t = *q_.weight(name);
       for (float& v : t.data)
         v = static_cast<float>(
             rounded(bounds::FunctionValue{static_cast<double>(v), 0.0, 0.0}).center);
-      tables.emplace_back(name, std::move(t));
+      tables.emplace(name, std::move(t));
     }
-    of_change("sines and cosines are rounded to bf16", 1, {.weights = q_.weights_with(tables)});
+    of_change("sines and cosines are rounded to bf16", 1, {.weights = tables});
   }
 };
 

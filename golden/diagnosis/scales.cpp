@@ -72,38 +72,60 @@ class Scales : Family {
           (other.ends_with("norm") || other.ends_with("norm2")))
         try_weights({"another layer's weight", fmt::format("{} in place of {}", other, gain)},
                     {{gain, values}});
-    ModelConfig model = q_.config();
-    model.eps = 0.0;
-    try_model({addend, "eps is left out", 5}, model);
-    model = q_.config();
-    if (base2_ && model.tied) {
-      model.softmax = Softmax::base_e;
-      try_model({"scale missing", "eps is not scaled by c·c", 5}, model);
-      model = q_.config();
-    }
-    const bool centered = model.norm == Norm::layernorm;
-    model.norm = centered ? Norm::rmsnorm : Norm::layernorm;
-    try_model(
-        {"local statistics", centered ? "the mean is not subtracted" : "the mean is subtracted", 5},
-        model);
+    try_change({addend, "eps is left out", 5}, {.numbers = {{"eps", 0.0}}});
+    const ModelConfig& model = q_.config();
+    if (base2_ && model.tied)
+      try_change({"scale missing", "eps is not scaled by c·c", 5}, {.numbers = {{"eps", model.eps}}});
+    other_mean();
     // The root of the sum in place of the root of the mean.
-    const double extent = std::sqrt(static_cast<double>(q_.config().E));
     if (q_.weight(bias) == nullptr) {
-      model = q_.config();
-      model.eps /= static_cast<double>(q_.config().E);
+      const double E = static_cast<double>(model.E), eps = eps_of_norms(model);
       try {
-        try_value(
-            {"scale missing", "the sum of squares is not divided by E", 6},
-            scaled(q_.under({.weights = q_.weights_with({}, model)}), 1 / extent, q_.declared()));
+        try_value({"scale missing", "the sum of squares is not divided by E", 6},
+                  scaled(q_.under({.numbers = {{"eps", eps / E}}}), 1 / std::sqrt(E),
+                         q_.declared()));
       } catch (const Error& e) {
         if (e.label() != "bounds_c1") throw;
       }
     }
   }
 
+  /// A mean that is subtracted where the model subtracts none, or the other way round.
+  void other_mean() {
+    const std::string operand = q_.operands()[0];
+    const bool centered = q_.config().norm == Norm::layernorm;
+    Step::Change change;
+    if (centered) {
+      for (const TextLine& line : q_.step().lines())
+        if (line.name == statistic_row(q_.name(), "mu").name)
+          change.formulas[line.name] = parse_expression(
+              fmt::format("mul({}, 0)", line.expression.args[0].text));
+    } else {
+      change.values.emplace_back(operand, without_mean(q_.value(operand)));
+    }
+    try_change({"local statistics",
+                centered ? "the mean is not subtracted" : "the mean is subtracted", 5},
+               change);
+  }
+
+  bounds::IntervalTensor without_mean(const bounds::IntervalTensor& x) const {
+    bounds::IntervalTensor y = x;
+    const std::size_t E = at(x.shape.back());
+    const bounds::Operations by(q_.declared());
+    for (std::size_t row = 0; row < x.size() / E; ++row) {
+      bounds::IntervalSum sum;
+      for (std::size_t e = 0; e < E; ++e) sum.add(x.number(row * E + e), {1.0, 0.0, 0.0});
+      const bounds::Number mean =
+          by.over(sum.value(q_.declared()), {static_cast<double>(E), 0.0, 0.0});
+      for (std::size_t e = 0; e < E; ++e)
+        y.set(row * E + e, by.minus(x.number(row * E + e), mean));
+    }
+    return y;
+  }
+
   /// Returns a dumped norm with its gain put back.
   bounds::IntervalTensor with_gain(const std::string& norm) const {
-    const bounds::Replay::Place place = q_.replay().place_of(norm);
+    const bounds::Derivation::Place place = q_.replay().place_of(norm);
     const Tensor& g = *q_.weight(shardproof::weight_id(place.layer, place.name));
     bounds::IntervalTensor with = q_.replay().value(norm);
     const std::size_t E = g.data.size();
@@ -150,18 +172,18 @@ class Scales : Family {
   }
 
   void embed() {
-    ModelConfig model = q_.config();
-    const auto scale = static_cast<double>(std::exchange(model.embed_scale, 1.0F));
+    const ModelConfig& model = q_.config();
+    const auto scale = static_cast<double>(model.embed_scale);
     if (scale == 1.0)
       return try_times({"scale doubled", "the root of E, which this model has not", 2},
                        std::sqrt(static_cast<double>(model.E)));
-    try_model({"scale missing", "embed_scale"}, model);
+    try_change({"scale missing", "embed_scale"}, {.numbers = {{"embed_scale", 1.0}}});
     try_times({"scale doubled", "embed_scale"}, scale);
   }
 
   void logits() {
     const Contraction c = *contraction_of(q_);
-    const double scale = c.scales[0];
+    const double scale = c.scales.empty() ? 1.0 : c.scales[0];
     const auto with = [&](Candidate candidate, double to, double of_biases) {
       Contraction other = c;
       other.scales.assign(other.columns, to);

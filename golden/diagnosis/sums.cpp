@@ -103,7 +103,7 @@ class Sums : Family {
     Site site = Site::declared;
     for (std::size_t t = 0; t < parts.size(); ++t)
       for (const char letter : sum_->terms[t].letters) {
-        const std::optional<Axes> declared = q_.declared_axes(sum_->terms[t].operand, letter);
+        const std::optional<Axes> declared = q_.declared_axes_of(sum_->terms[t].id, letter);
         const Axes cut = parts[t].letter == letter ? parts[t].axes : Axes();
         if (!declared)
           site = std::max(site, Site::unknown);
@@ -315,7 +315,7 @@ Site site_of_sum(const Question& q, const Contraction& c, const Axes& set) {
   bool known = true;
   for (const Contraction::Term& term : c.terms)
     for (const char letter : term.letters) {
-      const std::optional<Axes> axes = q.declared_axes(term.operand, letter);
+      const std::optional<Axes> axes = q.declared_axes_of(term.id, letter);
       known = known && axes.has_value();
       for (const Axis a : axes.value_or(Axes()))
         if (!summed.has(a)) summed = summed.with(a);

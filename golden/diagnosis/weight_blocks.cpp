@@ -61,7 +61,7 @@ class WeightBlocks : Family {
     if (term.extents[place] % n != 0) return;
     const auto inner = static_cast<std::int64_t>(inner_of(term.extents, place));
     const std::int64_t length = term.extents[place] / n * inner;
-    const std::optional<Axes> declared = q_.declared_axes(term.operand, letter);
+    const std::optional<Axes> declared = q_.declared_axes_of(term.id, letter);
     // An operand that is cut over more axes may have been gathered before.
     const bool gathered = !declared || declared->empty() || declared->starts_with(list);
     const Site site = declared == list ? Site::declared : gathered ? Site::unknown : Site::none;
@@ -165,7 +165,7 @@ class WeightBlocks : Family {
   /// One partial sum of a group belongs to another block of columns than the others.
   void columns(std::size_t t, char letter, const Axes& set) {
     const Contraction::Term& term = sum_->terms[t];
-    const std::optional<Axes> declared = q_.declared_axes(term.operand, letter);
+    const std::optional<Axes> declared = q_.declared_axes_of(term.id, letter);
     const Axes over = declared && declared->sorted() == set ? *declared : set;
     const int n = q_.torus().size(over);
     const auto block = std::make_shared<const std::vector<int>>(blocks_of(term, letter, n));

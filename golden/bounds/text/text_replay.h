@@ -2,16 +2,14 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "golden/bounds/text/interval_math.h"
+#include "golden/bounds/text/text_lines.h"
 #include "golden/bounds/value/derivation.h"
 #include "weights/base/error.h"
 #include "weights/storage/weights.h"
-#include "weights/text/text_model.h"
 
 namespace shardproof::bounds {
 
@@ -51,19 +49,8 @@ class TextReplay : public Derivation {
   void derive(bool exactly);
   void take(const std::string& id, const TextLine& line, oracle::graph::Lettered<Estimate>& value,
             bool exactly);
-  LineArithmetic arithmetic_of(const std::string& pass, const TextLine& line, std::int64_t layer,
-                               bool in_loop, bool exactly) const;
-  bool is_matrix_product(const TextLine& line) const;
-  std::string id_of_operand(const Place& place, std::string_view name) const;
-  std::string id_of(const std::string& pass, std::int64_t layer, std::string_view name) const;
-  const TextLine* line_of(const Place& place) const;
 
-  const Weights& weights_;
-  const TextModel& model_;
-  const std::map<std::string, IntTensor>& ids_;
-  ModelText text_;                  ///< the flat form; no line stores its own value
-  std::set<std::string> of_layer_;  ///< names of lines of the layer section
-  std::set<std::string> integral_;  ///< names of lines that make integers of positions alone
+  TextLines lines_;
   std::map<std::string, IntervalTensor> assumed_;  ///< by id
   std::map<std::string, Derived> derived_;         ///< by id; empty: not yet
 };

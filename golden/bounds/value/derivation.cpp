@@ -2,15 +2,31 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "weights/model/registry.h"
+
 namespace shardproof::bounds {
 
-Derivation::Derivation(const Passes& passes, const Dump& dump, DeclaredArithmetic declared)
-    : dump_(dump), declared_(std::move(declared)) {
+NumberFormat format_of(std::string_view name, const ModelConfig& config,
+                       const DeclaredArithmetic& declared) {
+  const ValueRow* const row = value_row(name, config.rows.get());
+  if (row == nullptr) return declared.unstored();
+  if (row->cache && config.cache == CacheType::bf16) return NumberFormat::bf16;
+  return row->stored ? declared.values : declared.unstored();
+}
+
+Derivation::Derivation(const Weights& weights, const Passes& passes,
+                       const std::map<std::string, IntTensor>& ids, const Dump& dump,
+                       DeclaredArithmetic declared)
+    : weights_(weights), ids_(ids), dump_(dump), declared_(std::move(declared)) {
   for (std::int64_t i = 0; i < passes.size(); ++i) passes_.push_back(passes.at(i));
 }
 
-Derivation::Derivation(const Derivation& other, Like)
-    : passes_(other.passes_),
+Derivation::Derivation(const Weights& weights, const Derivation& other)
+    : weights_(weights),
+      passes_(other.passes_),
+      ids_(other.ids_),
       dump_(other.dump_),
       declared_(other.declared_),
       own_(other.own_),
@@ -48,6 +64,24 @@ const PassRows& Derivation::rows_of(const PassPlan& pass, std::size_t row) {
     before -= group.rows;
   }
   throw Error("bounds_c1", fmt::format("{} has no row {}", pass.name, row));
+}
+
+const PassPlan* Derivation::prefix_of(const PassPlan& pass) const {
+  const PassPlan* last = nullptr;
+  if (pass.prefix.given())
+    for (const PassPlan& p : passes_)
+      if (p.phase == Phase::prefix) last = &p;
+  return last;
+}
+
+std::size_t Derivation::visible(const PassPlan& pass, std::size_t row, std::size_t token) {
+  const PassRows& rows = rows_of(pass, row);
+  const std::int64_t causal = rows.start + static_cast<std::int64_t>(token) + 1;
+  return static_cast<std::size_t>(std::max<std::int64_t>(std::min(causal, rows.end()), 0));
+}
+
+NumberFormat Derivation::format_at(const Place& place) const {
+  return bounds::format_of(place.name, weights_.config(), declared(place));
 }
 
 std::int64_t Derivation::position(const PassPlan& pass, std::size_t row, std::size_t token) const {

@@ -15,8 +15,13 @@
 #include "golden/bounds/number/interval_tensor.h"
 #include "weights/base/error.h"
 #include "weights/model/passes.h"
+#include "weights/storage/weights.h"
 
 namespace shardproof::bounds {
+
+/// Returns the storage format of the values with this name.
+NumberFormat format_of(std::string_view name, const ModelConfig& config,
+                       const DeclaredArithmetic& declared);
 
 /// Computes what the values of a dump imply for one another: each value of the logical, unsharded
 /// model from its operands, as the dump has them, or derived in turn where it lacks them. Replay is
@@ -41,8 +46,11 @@ class Derivation {
   /// An unknown token: its embedding has an infinite radius.
   static constexpr std::int32_t kUnknownId = -1;
 
-  /// `dump` outlives the derivation.
-  Derivation(const Passes& passes, const Dump& dump, DeclaredArithmetic declared);
+  /// `weights` as stored for the run. `ids` maps each pass to its tokens [BL]. All arguments but
+  /// `passes` and `declared` outlive the derivation.
+  Derivation(const Weights& weights, const Passes& passes,
+             const std::map<std::string, IntTensor>& ids, const Dump& dump,
+             DeclaredArithmetic declared);
   virtual ~Derivation() = default;
   Derivation(const Derivation&) = delete;
   Derivation& operator=(const Derivation&) = delete;
@@ -96,22 +104,35 @@ class Derivation {
   /// Returns which elements of a value do not exist, by the indicators of its text; empty: all do.
   virtual std::vector<bool> absent(const std::string& id);
 
+  const Weights& weights() const { return weights_; }
+  /// Returns the tokens of each pass.
+  const std::map<std::string, IntTensor>& ids() const { return ids_; }
+  /// Returns the torus that lay_out declares, if any.
+  const std::optional<Torus>& torus() const { return torus_; }
   bool dumped(const std::string& id) const { return dump_.contains(id); }
   /// Throws Error("bounds_c1", ...) if there is no such pass.
   const PassPlan& pass(const std::string& name) const;
   /// All passes, in order.
   const std::vector<PassPlan>& passes() const { return passes_; }
+  /// Returns the pass whose caches hold the prefixes of the rows of `pass`; null if none.
+  const PassPlan* prefix_of(const PassPlan& pass) const;
+  /// Returns how many keys a token sees: all up to its own position, its prefix included. Padding
+  /// sees the row's tokens.
+  static std::size_t visible(const PassPlan& pass, std::size_t row, std::size_t token);
+  /// Returns the storage format of this value under the arithmetic declared for it.
+  NumberFormat format_at(const Place& place) const;
   /// Returns the position of a row's token in a pass.
   std::int64_t position(const PassPlan& pass, std::size_t row, std::size_t token) const;
 
  protected:
-  /// A derivation like another one, of the same dump.
-  struct Like {};
-  Derivation(const Derivation& other, Like);
+  /// A derivation like another one, of the same dump, with other weights.
+  Derivation(const Weights& weights, const Derivation& other);
   /// Returns the group of rows that a row belongs to.
   static const PassRows& rows_of(const PassPlan& pass, std::size_t row);
 
+  const Weights& weights_;
   std::vector<PassPlan> passes_;
+  const std::map<std::string, IntTensor>& ids_;
   const Dump& dump_;
   DeclaredArithmetic declared_;
   std::map<std::string, DeclaredArithmetic> own_;  ///< by id

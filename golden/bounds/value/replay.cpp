@@ -31,18 +31,14 @@ bool is_of_pass(const std::string& id, const std::string& pass) {
 Replay::Replay(const Weights& weights, const Passes& passes,
                const std::map<std::string, IntTensor>& ids, const Dump& dump,
                const DeclaredArithmetic& declared)
-    : Derivation(passes, dump, declared),
-      weights_(weights),
+    : Derivation(weights, passes, ids, dump, declared),
       config_(weights.config()),
-      ids_(ids),
       of_matrices_(declared.of_matrix_product()),
       threads_(&calling_thread()) {}
 
 Replay::Replay(const Weights& weights, const Replay& like)
-    : Derivation(like, Like()),
-      weights_(weights),
+    : Derivation(weights, like),
       config_(weights.config()),
-      ids_(like.ids_),
       of_matrices_(like.of_matrices_),
       threads_(like.threads_) {}
 
@@ -87,20 +83,6 @@ Replay::Place Replay::place_of(const std::string& id) const {
   throw Error("bounds_c1", fmt::format("the model has no value \"{}\" that bounds hold", id));
 }
 
-const PassPlan* Replay::prefix_of(const PassPlan& pass) const {
-  const PassPlan* last = nullptr;
-  if (pass.prefix.given())
-    for (const PassPlan& p : passes_)
-      if (p.phase == Phase::prefix) last = &p;
-  return last;
-}
-
-std::size_t Replay::visible(const PassPlan& pass, std::size_t row, std::size_t token) const {
-  const PassRows& rows = rows_of(pass, row);
-  const std::int64_t causal = rows.start + static_cast<std::int64_t>(token) + 1;
-  return at(std::max<std::int64_t>(std::min(causal, rows.end()), 0));
-}
-
 bool Replay::has(std::string_view name) const {
   return has_weight(config_, name, weights_.stored_type());
 }
@@ -123,22 +105,10 @@ bool is_matrix_product(std::string_view name) {
   return row != nullptr && row->acc;
 }
 
-NumberFormat format_of(std::string_view name, const ModelConfig& config,
-                       const DeclaredArithmetic& declared) {
-  const ValueRow* const row = value_row(name, config.rows.get());
-  if (row == nullptr) return declared.unstored();
-  if (row->cache && config.cache == CacheType::bf16) return NumberFormat::bf16;
-  return row->stored ? declared.values : declared.unstored();
-}
-
 const DeclaredArithmetic& Replay::declared(const Place& place) const {
   const auto own = own_.find(checkpoint_id(place.pass, place.layer, place.name));
   if (own != own_.end()) return own->second;
   return is_matrix_product(place.name) ? of_matrices_ : declared_;
-}
-
-NumberFormat Replay::format_at(const Place& place) const {
-  return bounds::format_of(place.name, config_, declared(place));
 }
 
 const IntervalTensor& Replay::stream(const Place& p) {

@@ -21,7 +21,6 @@
 #include "golden/bounds/value/projection.h"
 #include "weights/base/error.h"
 #include "weights/model/passes.h"
-#include "weights/storage/weights.h"
 
 namespace shardproof::bounds {
 
@@ -37,10 +36,6 @@ struct ValueVerdict {
   Interval expected;  ///< the values that would be right
   double actual = 0.0;
 };
-
-/// Returns the storage format of the values with this name.
-NumberFormat format_of(std::string_view name, const ModelConfig& config,
-                       const DeclaredArithmetic& declared);
 
 /// Returns whether a value is one of the two terms of a parallel block's sum: attn_out, from attn
 /// and wo, or ffn_out, from hidden and w_out. The model does not name them; a dump may.
@@ -100,16 +95,8 @@ class Replay : public Derivation {
   NumberFormat format_of(std::string_view name) const {
     return bounds::format_of(name, config_, declared_);
   }
-  /// Returns the storage format of this value under the arithmetic declared for it.
-  NumberFormat format_at(const Place& place) const;
-  const Weights& weights() const { return weights_; }
   const DeclaredArithmetic& declared() const { return declared_; }
   const DeclaredArithmetic& declared(const Place& place) const override;
-  /// Returns the pass whose caches hold the prefixes of the rows of `pass`; null if none.
-  const PassPlan* prefix_of(const PassPlan& pass) const;
-  /// Returns how many keys a token sees: all up to its own position, its prefix included. Padding
-  /// sees the row's tokens.
-  std::size_t visible(const PassPlan& pass, std::size_t row, std::size_t token) const;
 
  private:
   using Known = std::map<std::string, IntervalTensor>;
@@ -204,9 +191,7 @@ class Replay : public Derivation {
   IntervalTensor add_residual(const Making& m);
   IntervalTensor add_terms(const Making& m);
 
-  const Weights& weights_;
   const ModelConfig& config_;
-  const std::map<std::string, IntTensor>& ids_;
   DeclaredArithmetic of_matrices_;  ///< for products with the layers' matrices
   Threads* threads_;
   Known known_;

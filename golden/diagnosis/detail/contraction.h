@@ -9,22 +9,29 @@
 
 namespace shardproof::diagnosis {
 
-/// A value that is a sum of products with one matrix or two, times a scale, plus biases. Computes
-/// single elements, with any multiplicity of each product. By docs/spec.md section 2, as in
-/// bounds::Replay.
+/// A value that is a sum of products of two operands each, times a scale, plus biases, as the lines
+/// of its step say. Computes single elements, with any multiplicity of each product.
 struct Contraction {
   /// One operand and its matrix; `letters` are the contracted dims, row-major.
   struct Term {
-    std::string operand, matrix;  ///< their names
+    std::string id = {};          ///< the operand's; of a lookup ""
+    std::string operand, matrix;  ///< their names; of a weight its name in files
     std::string letters = {};     ///< "E", "HQ", "F", "V"
     std::vector<std::int64_t> extents = {};
     std::size_t width = 0;
     std::shared_ptr<const bounds::IntervalTensor> x = {};  ///< [rows, width]
     std::shared_ptr<const std::vector<double>> w = {};     ///< [columns, width]
+    std::vector<double> spread = {};       ///< radii of w if it is no weight; empty: it is one
+    std::vector<std::size_t> places = {};  ///< place in the weight of each number of w
+    /// Rows of x and of w by element, where the value's dims are not those of x before those of w.
+    std::vector<std::size_t> xs = {}, ws = {};
     /// meets[k]: index of w that multiplies index k of x; null: k itself.
     std::shared_ptr<const std::vector<std::size_t>> meets = {};
     /// takes[c]: column of w used for column c; null: c itself.
     std::shared_ptr<const std::vector<std::size_t>> takes = {};
+
+    /// Returns the numbers of a weight of the matrix's shape as columns, [columns, width].
+    std::shared_ptr<const std::vector<double>> columns_of(const Tensor& weight) const;
   };
   struct Bias {
     std::string name;
@@ -35,6 +42,7 @@ struct Contraction {
   std::vector<std::size_t> rows;  ///< rows[r]: row of x for row r of the value
   std::vector<double> scales;     ///< per column; empty: no scales
   std::vector<Bias> biases;
+  std::string scale;   ///< the weight that the scales are of, by its name in files; "": a number
   bool likely = false;  ///< likely bounds of sums in place of the worst case
 
   /// Multiplicity of products and biases: index k of term t counts of_blocks[t][block[t][k]] times,
@@ -44,6 +52,8 @@ struct Contraction {
     std::vector<const std::vector<int>*> block;
     std::vector<int> of_biases;
   };
+  std::size_t row_of(const Term& term, std::size_t global) const;
+  std::size_t column_of(const Term& term, std::size_t global) const;
   bounds::FunctionValue at(std::size_t global, const Counts& counts,
                            const bounds::DeclaredArithmetic& by) const;
   /// Returns the rounded sum of products, with `more` additions beyond one per product.
@@ -63,11 +73,6 @@ struct Contraction {
 
 /// Returns nullopt if the value is not such a sum.
 std::optional<Contraction> contraction_of(const Question& question);
-
-/// Returns a weight as the columns of a term, [columns, width], from a matrix [width, columns], or
-/// from a table [columns, width].
-std::shared_ptr<const std::vector<double>> columns_of(const Tensor& matrix, std::size_t width,
-                                                      bool table = false);
 
 /// Returns, for each contracted index of a term, its block when `letter` is cut into `blocks` equal
 /// blocks; empty if they do not divide it.

@@ -33,7 +33,7 @@ std::vector<Axes> lists_of(const Torus& torus) {
   return lists;
 }
 
-bounds::IntervalTensor right_of(bounds::Replay& replay, const std::string& id, bool raw) {
+bounds::IntervalTensor right_of(bounds::Derivation& replay, const std::string& id, bool raw) {
   if (!raw) return replay.expected(id);
   std::optional<bounds::IntervalTensor> sum = replay.expected_raw(id);
   if (!sum)
@@ -43,8 +43,9 @@ bounds::IntervalTensor right_of(bounds::Replay& replay, const std::string& id, b
 
 }  // namespace
 
-Question::Question(bounds::Replay& replay, const Wrong& wrong)
+Question::Question(bounds::Derivation& replay, const Wrong& wrong)
     : replay_(&replay),
+      step_(std::make_shared<const Step>(replay, wrong.id, wrong.raw)),
       id_(wrong.id),
       place_(replay.place_of(wrong.id)),
       torus_(wrong.torus),
@@ -149,7 +150,7 @@ void Question::place_shards() {
     if (list == list.sorted()) sets_.push_back(list);
 }
 
-std::vector<bool> Question::unspoken(const bounds::Replay::Place& of, const Shape& shape) const {
+std::vector<bool> Question::unspoken(const bounds::Derivation::Place& of, const Shape& shape) const {
   const PassPlan& pass = replay_->pass(of.pass);
   std::vector<bool> none = padding_in_trace(value_row(of.name)->dims, shape, false, pass);
   if (!masked_any_ || (of.name != "score" && of.name != "exp")) return none;
@@ -174,7 +175,7 @@ const bounds::IntervalTensor& Question::value(const std::string& id) const {
 
 bool Question::source(const std::string& id) const {
   if (!replay_->dumped(id) || id == id_ || (sound_ && !sound_(id))) return false;
-  const auto place_in_run = [&](const bounds::Replay::Place& p) {
+  const auto place_in_run = [&](const bounds::Derivation::Place& p) {
     std::int64_t pass = 0;
     while (replay_->passes()[at(pass)].name != p.pass) ++pass;
     const auto name = std::find(std::begin(kRun), std::end(kRun), p.name) - std::begin(kRun);
@@ -257,22 +258,9 @@ Prediction Question::logical(std::function<bounds::FunctionValue(std::size_t)> e
 std::vector<std::string> Question::operands() const { return replay_->operands(id_); }
 
 bounds::IntervalTensor Question::under(const Change& change) const {
-  bounds::Replay other(change.weights ? *change.weights : replay_->weights(), *replay_);
-  for (const std::string& operand : operands()) other.assume(operand, value(operand));
-  for (const auto& [id, value] : change.values) other.assume(id, value);
-  if (change.pass) other.assume(*change.pass);
-  if (change.declared) other.assume(*change.declared);
-  return right_of(other, id_, raw_);
-}
-
-Weights Question::weights_with(const std::vector<std::pair<std::string, Tensor>>& changed,
-                               const std::optional<ModelConfig>& config) const {
-  std::map<std::string, Tensor> tensors;
-  const std::string own = weight_id("");
-  for (const auto& [id, tensor] : replay_->weights().all())
-    if (!id.starts_with("layer") || id.starts_with(own)) tensors.emplace(id, tensor);
-  for (const auto& [id, tensor] : changed) tensors.insert_or_assign(id, tensor);
-  return {config.value_or(this->config()), std::move(tensors), replay_->weights().stored_type()};
+  return step_->under(change, [this](const std::string& id) -> const bounds::IntervalTensor& {
+    return value(id);
+  });
 }
 
 const Tensor* Question::weight(std::string_view id) const {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "golden/diagnosis/detail/step.h"
 #include "golden/diagnosis/diagnosis.h"
 
 namespace shardproof::diagnosis {
@@ -55,18 +56,19 @@ class Question {
   /// With a partial layout each shard is replaced by the sum over its group, a complete value.
   /// Throws what replay.expected throws, and Error("diagnosis_c1", ...) if layout, torus and shards
   /// do not fit the value.
-  Question(bounds::Replay& replay, const Wrong& wrong);
+  Question(bounds::Derivation& replay, const Wrong& wrong);
   /// Cuts a whole value by `cut`; its operands stay those of `whole`.
   Question(const Question& whole, const Layout& cut);
 
-  bounds::Replay& replay() const { return *replay_; }
+  bounds::Derivation& replay() const { return *replay_; }
+  const Step& step() const { return *step_; }
   /// Returns the arithmetic of this value.
   const bounds::DeclaredArithmetic& declared() const { return replay_->declared(place_); }
   /// Returns whether the value is compared with likely bounds in place of the worst case.
   bool likely() const { return likely_; }
   const ModelConfig& config() const { return replay_->weights().config(); }
   const std::string& id() const { return id_; }
-  const bounds::Replay::Place& place() const { return place_; }
+  const bounds::Derivation::Place& place() const { return place_; }
   const std::string& name() const { return place_.name; }
   /// Returns the id of another value of the same pass and layer.
   std::string id_of(std::string_view name) const;
@@ -84,7 +86,7 @@ class Question {
   const bounds::IntervalTensor& value(const std::string& id) const;
   /// Flags elements that are not judged: padding, and masked slots if the dump declares them
   /// meaningless; empty: none.
-  std::vector<bool> unspoken(const bounds::Replay::Place& place, const Shape& shape) const;
+  std::vector<bool> unspoken(const bounds::Derivation::Place& place, const Shape& shape) const;
   /// Returns whether a wrong value may have been taken from `id`: the dump has it, it is computed
   /// earlier in the run, and it is itself right.
   bool source(const std::string& id) const;
@@ -149,18 +151,9 @@ class Question {
 
   /// Returns the ids of the value's operands.
   std::vector<std::string> operands() const;
-  /// Replacements in this one step: weights, values, positions or arithmetic. under() returns the
-  /// value that follows.
-  struct Change {
-    std::optional<Weights> weights = std::nullopt;
-    std::vector<std::pair<std::string, bounds::IntervalTensor>> values = {};
-    std::optional<PassPlan> pass = std::nullopt;
-    std::optional<bounds::DeclaredArithmetic> declared = std::nullopt;
-  };
+  using Change = Step::Change;
+  /// Returns the value that follows under an edit of its step.
   bounds::IntervalTensor under(const Change& change) const;
-  /// Returns the weights that this step may read, with some replaced by name ("layer0.wq").
-  Weights weights_with(const std::vector<std::pair<std::string, Tensor>>& changed,
-                       const std::optional<ModelConfig>& config = std::nullopt) const;
   const Tensor* weight(std::string_view id) const;  ///< null if there is none
   /// Returns the weight's id in this layer: "layer1.wq".
   std::string weight_id(std::string_view name) const;
@@ -168,9 +161,10 @@ class Question {
  private:
   void place_shards();
 
-  bounds::Replay* replay_;
+  bounds::Derivation* replay_;
+  std::shared_ptr<const Step> step_;
   std::string id_;
-  bounds::Replay::Place place_;
+  bounds::Derivation::Place place_;
   Torus torus_;
   Layout layout_;
   Axes summed_;

@@ -12,19 +12,15 @@ void Family::try_change(Candidate candidate, const Question::Change& change) {
   try {
     candidate.at = q_.logical(q_.under(change));
   } catch (const Error& e) {
-    if (e.label() != "bounds_c1" && e.label() != "weights_name") throw;
+    if (e.label() != "bounds_c1" && e.label() != "weights_name" && e.label() != "oracle_graph")
+      throw;
     return;
   }
   search_.consider(std::move(candidate));
 }
 
-void Family::try_weights(Candidate candidate,
-                         const std::vector<std::pair<std::string, Tensor>>& changed) {
-  try_change(std::move(candidate), {.weights = q_.weights_with(changed)});
-}
-
-void Family::try_model(Candidate candidate, const ModelConfig& model) {
-  try_change(std::move(candidate), {.weights = q_.weights_with({}, model)});
+void Family::try_weights(Candidate candidate, Step::WeightsById changed) {
+  try_change(std::move(candidate), {.weights = std::move(changed)});
 }
 
 void Family::try_value(Candidate candidate, bounds::IntervalTensor value) {
@@ -68,11 +64,26 @@ bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor
   return y;
 }
 
+bounds::IntervalTensor Replaced::expected(const std::string& id) {
+  return Step(q_.replay(), id, false).under({}, [this](const std::string& of) -> const auto& {
+    return value(of);
+  });
+}
+
+const bounds::IntervalTensor& Replaced::value(const std::string& id) {
+  if (const auto known = values_.find(id); known != values_.end()) return known->second;
+  const bounds::Derivation& replay = q_.replay();
+  const bounds::Derivation::Place place = replay.place_of(id);
+  // What another layer or pass lacks is not made of what is replaced here.
+  if (replay.dumped(id) || place.pass != q_.place().pass || id == "in") return q_.value(id);
+  return values_[id] = expected(id).rounded(replay.format_at(place));
+}
+
 namespace {
 
 bool holds(const Question& q, const std::string& id, const bounds::IntervalTensor& actual,
            const bounds::IntervalTensor& expected) {
-  const bounds::Replay::Place place = q.replay().place_of(id);
+  const bounds::Derivation::Place place = q.replay().place_of(id);
   const NumberFormat format = q.replay().format_at(place);
   const std::vector<bool> padding = q.unspoken(place, actual.shape);
   for (std::size_t i = 0; i < actual.size(); ++i)
@@ -90,7 +101,7 @@ const std::string kAttention[] = {"q",     "k",   "v",   "q_rot", "k_rot", "k_ca
 class InModelsOrder {
  public:
   InModelsOrder(const Question& q, const Places& places, std::int64_t layer)
-      : q_(q), places_(places), layer_(layer), replay_(q.replay().weights(), q.replay()) {
+      : q_(q), places_(places), layer_(layer), replaced_(q) {
     const PassPlan& pass = q.replay().pass(q.place().pass);
     for (const std::string& name : kAttention) bring(pass.name, name);
     const PassPlan* const filled = q.replay().prefix_of(pass);
@@ -109,7 +120,7 @@ class InModelsOrder {
     const bool of_keys = name.find("_cache") != name.npos || name[0] == 'k' || name == "v";
     if (own == ours_.end() && of_keys) return std::nullopt;
     return holds(q_, id, own == ours_.end() ? q_.replay().value(id) : own->second,
-                 replay_.expected(id));
+                 replaced_.expected(id));
   }
 
  private:
@@ -121,14 +132,14 @@ class InModelsOrder {
     if (!place) return;
     bounds::IntervalTensor ours = theirs;
     for (std::size_t g = 0; g < theirs.size(); ++g) ours.set((*place)(g), theirs.number(g));
-    replay_.assume(id, ours);
+    replaced_.put(id, ours);
     ours_.emplace(id, std::move(ours));
   }
 
   const Question& q_;
   const Places& places_;
   std::int64_t layer_;
-  bounds::Replay replay_;
+  Replaced replaced_;
   std::map<std::string, bounds::IntervalTensor> ours_;
 };
 
@@ -156,8 +167,8 @@ bool right_if_declared(const Question& q, const Places& places) {
 bool follows(const Question& q, const std::string& id,
              const std::vector<std::pair<std::string, bounds::IntervalTensor>>& values) {
   if (!q.replay().dumped(id)) return false;
-  bounds::Replay other(q.replay().weights(), q.replay());
-  for (const auto& [of, value] : values) other.assume(of, value);
+  Replaced other(q);
+  for (const auto& [of, value] : values) other.put(of, value);
   return holds(q, id, other.expected(id));
 }
 

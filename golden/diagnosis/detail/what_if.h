@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,9 +22,8 @@ class Family {
   std::string id(std::string_view name) const { return q_.id_of(name); }
   /// Tries the value that follows from a change; ignores a change that the step cannot have.
   void try_change(Candidate candidate, const Question::Change& change);
-  /// Tries the value of weights that are changed by name, or of a model with other keys.
-  void try_weights(Candidate candidate, const std::vector<std::pair<std::string, Tensor>>& changed);
-  void try_model(Candidate candidate, const ModelConfig& model);
+  /// Tries the value of weights that are changed, by id.
+  void try_weights(Candidate candidate, Step::WeightsById changed);
   void try_value(Candidate candidate, bounds::IntervalTensor value);
   /// Tries the value of another contraction.
   void try_sum(Candidate candidate, Contraction changed);
@@ -42,6 +42,21 @@ std::optional<PassPlan> moved(PassPlan pass, std::int64_t least, std::int64_t en
 /// Returns a value times a constant, with the roundings of the declared operations.
 bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor,
                               const bounds::DeclaredArithmetic& by);
+
+/// What follows from a dump in which some values are replaced.
+class Replaced {
+ public:
+  explicit Replaced(const Question& question) : q_(question) {}
+  void put(const std::string& id, bounds::IntervalTensor value) { values_[id] = std::move(value); }
+  /// Returns what the operands of a value imply; those that the dump lacks follow in turn.
+  bounds::IntervalTensor expected(const std::string& id);
+
+ private:
+  const bounds::IntervalTensor& value(const std::string& id);
+
+  const Question& q_;
+  std::map<std::string, bounds::IntervalTensor> values_;
+};
 
 /// Returns whether a value follows once `values` replace the dump's own; false if not dumped.
 bool follows(const Question& question, const std::string& id,

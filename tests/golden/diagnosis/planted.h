@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "golden/bounds/value/replay.h"
 #include "golden/compare/block_map.h"
 #include "golden/compare/row_padding.h"
 #include "golden/diagnosis/diagnosis.h"

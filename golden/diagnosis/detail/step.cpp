@@ -1,0 +1,322 @@
+#include "golden/diagnosis/detail/step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "golden/bounds/value/projection.h"
+#include "golden/bounds/value/replay.h"
+#include "oracle/walk/cache.h"
+#include "oracle/walk/evaluation.h"
+#include "oracle/walk/passes.h"
+#include "oracle/walk/weights.h"
+#include "weights/base/detail/index.h"
+#include "weights/model/registry.h"
+#include "weights/text/rules.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+using bounds::Estimate;
+using bounds::IntervalMath;
+using bounds::IntervalTensor;
+using Value = oracle::graph::Lettered<Estimate>;
+
+Value value_of(const IntervalTensor& tensor, const std::string& letters) {
+  Value v{letters, tensor.shape, {}};
+  v.data.reserve(tensor.size());
+  for (std::size_t i = 0; i < tensor.size(); ++i) v.data.push_back({tensor.number(i)});
+  return v;
+}
+
+IntervalTensor tensor_of(const Value& value) {
+  IntervalTensor t(value.shape);
+  for (std::size_t i = 0; i < t.size(); ++i) t.set(i, value.data[i].number);
+  return t;
+}
+
+}  // namespace
+
+Step::Step(const bounds::Derivation& derivation, const std::string& id, bool raw)
+    : derivation_(derivation),
+      graph_(std::make_shared<const Graph>(derivation.weights())),
+      place_(derivation.place_of(id)) {
+  const TextLine* const line = graph_->lines().line_of(place_);
+  if (line == nullptr) {
+    in_loop_ = true;  // a term that the model does not name
+    operands_ = derivation_.operands(id);
+    return;
+  }
+  visit(*line);
+  // Before its scale and biases a sum is a line of its own.
+  while (raw && !is_call(lines_.back().expression, ModelOp::einsum) && lines_.size() > 1)
+    lines_.pop_back();
+}
+
+/// Values of keys have checkpoints. Of a text's lines those are operands that the dump has, or that
+/// are stored; others belong to the steps that read them.
+bool Step::is_operand(const std::string& name) const {
+  if (name == "in") return true;
+  if (graph_->positional(name)) return false;
+  if (graph_->of_keys()) {
+    const ValueRow* const row = value_row(name);
+    return row != nullptr && row->kind == ValueKind::checkpoint;
+  }
+  const ValueRow* const row = value_row(name, &graph_->model());
+  return row->stored || row->cache ||
+         derivation_.dumped(graph_->lines().id_of_operand(place_, name));
+}
+
+void Step::visit(const TextLine& line) {
+  const Reads reads = reads_of(graph_->lines().text(), line);
+  in_loop_ = in_loop_ || !reads.before.empty();
+  std::vector<std::string> names = reads.now;
+  if (!line.where.empty()) names.push_back(line.where);
+  for (const std::string& name : names) {
+    const TextLine* const operand = graph_->lines().line_of({place_.pass, place_.layer, name});
+    if (operand == nullptr && name != "in") continue;  // a weight, or an input of the pass
+    if (is_operand(name)) {
+      if (operand != nullptr)
+        for (const std::string& indicator : graph_->indicators(*operand, place_.layer))
+          if (graph_->positional(indicator)) visit(indicator);
+      const std::string id = graph_->lines().id_of_operand(place_, name);
+      if (std::find(operands_.begin(), operands_.end(), id) == operands_.end())
+        operands_.push_back(id);
+    } else {
+      visit(name);
+    }
+  }
+  lines_.push_back(line);
+}
+
+void Step::visit(const std::string& name) {
+  if (std::none_of(lines_.begin(), lines_.end(),
+                   [&](const TextLine& known) { return known.name == name; }))
+    visit(*graph_->lines().line_of({place_.pass, place_.layer, name}));
+}
+
+/// One evaluation of the step.
+class Step::Run {
+ public:
+  Run(const Step& step, const Change& change, const Operand& operand)
+      : step_(step),
+        change_(change),
+        operand_(operand),
+        lines_(step.graph_->lines()),
+        plan_(change.pass ? *change.pass : step.derivation_.pass(step.place_.pass)),
+        sizes_(lines_.model().sizes()),
+        by_(change.declared ? *change.declared : step.derivation_.declared(step.place_)),
+        appends_(is_call(step.lines_.back().expression, ModelOp::append)),
+        math_(sizes_, [this](const TextLine& line, std::int64_t, bool) {
+          return lines_.arithmetic(line, by_, step_.derivation_.torus(), false, false);
+        }),
+        before_(lines_.text(), math_),
+        evaluation_(lines_.text(), sizes_, math_, at_, before_) {
+    for (const auto& [name, number] : change.numbers) sizes_.numbers[name] = number;
+    const IntTensor& ids = step.derivation_.ids().at(plan_.name);
+    oracle::graph::Tokens tokens = oracle::graph::tokens_of(plan_, ids);
+    // Caches of rows that go on from prefixes begin behind these.
+    if (appends_)
+      for (std::int64_t& position : tokens.positions) position -= plan_.prefix.length;
+    at_.extents = sizes_.extents;
+    at_.extents['B'] = plan_.batch();
+    at_.extents['L'] = plan_.L;
+    at_.extents['M'] = plan_.cached + plan_.L + (appends_ ? 0 : plan_.prefix.length);
+    at_.positions = tokens.positions;
+    at_.section = TextSection::layer;
+    at_.layer = step.place_.layer;
+    std::vector<std::int64_t> slots(at(at_.extents['M']));
+    std::iota(slots.begin(), slots.end(), 0);
+    names_["ids"] = integers("BL", tokens.ids);
+    names_["pos"] = integers("BL", tokens.positions);
+    names_["slot"] = integers("M", slots);
+  }
+
+  IntervalTensor value() {
+    for (const TextLine& own : step_.lines_) {
+      TextLine line = own;
+      if (const auto edit = change_.formulas.find(line.name); edit != change_.formulas.end())
+        line.expression = edit->second;
+      for (const std::string& name : reads_of(lines_.text(), line).now) need(name);
+      const bool last = &own == &step_.lines_.back();
+      Value v = last && appends_ ? appended(line) : evaluation_.evaluate(line, names_);
+      if (last) return of_rows(tensor_of(v));
+      const IntervalTensor read = lines_.as_read(line, tensor_of(v), by_);
+      for (std::size_t i = 0; i < v.data.size(); ++i) v.data[i] = {read.number(i)};
+      names_[line.name] = std::move(v);
+    }
+    return {};
+  }
+
+ private:
+  Value integers(const std::string& letters, const std::vector<std::int64_t>& values) const {
+    Value v{letters, at_.shape_of(letters), {}};
+    for (const std::int64_t i : values)
+      v.data.push_back(i == oracle::graph::kUnknownToken
+                           ? IntervalMath::unknown()
+                           : IntervalMath::number(static_cast<double>(i)));
+    return v;
+  }
+
+  /// Brings what a line reads under its name; a number stays a word.
+  void need(const std::string& name) {
+    if (names_.contains(name)) return;
+    if (const TextWeight* const weight = step_.weight(name)) {
+      Value v{weight->letters, at_.shape_of(weight->letters), {}};
+      const std::string id = step_.weight_id(*weight);
+      const WeightsById& all =
+          change_.weights.contains(id) ? change_.weights : step_.derivation_.weights().all();
+      for (const double w :
+           oracle::graph::elements_of(all, lines_.text(), sizes_, *weight, id, v.shape))
+        v.data.push_back(IntervalMath::number(w));
+      names_[name] = std::move(v);
+      return;
+    }
+    const TextLine* const line = lines_.line_of({plan_.name, step_.place_.layer, name});
+    if (line == nullptr && name != "in") return;
+    const std::string id = lines_.id_of_operand(step_.place_, name);
+    const bool cache = line != nullptr && line->letters.find('M') != std::string::npos &&
+                       line->letters.find('L') == std::string::npos;
+    Value v = value_of(cache ? with_prefix(name, id) : read(id),
+                       line == nullptr ? "BLE" : line->letters);
+    if (line != nullptr) mark(*line, v);
+    names_[name] = std::move(v);
+  }
+
+  const IntervalTensor& read(const std::string& id) const {
+    for (const auto& [of, value] : change_.values)
+      if (of == id) return value;
+    return operand_(id);
+  }
+
+  /// Returns a cache as attention reads it: per row the slots of its prefix, then its own.
+  IntervalTensor with_prefix(const std::string& name, const std::string& id) const {
+    const IntervalTensor& own = read(id);
+    const PassPlan* const filled = step_.derivation_.prefix_of(plan_);
+    if (filled == nullptr) return own;
+    const IntervalTensor& prefix = read(lines_.id_of(filled->name, step_.place_.layer, name));
+    const std::int64_t P = prefix.shape[1], M = own.shape[1];
+    const std::size_t width = own.size() / at(own.shape[0] * M);
+    Shape shape = own.shape;
+    shape[1] = P + M;
+    IntervalTensor all(shape);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto slot = static_cast<std::int64_t>(i / width) % (P + M),
+                 row = static_cast<std::int64_t>(i / width) / (P + M);
+      const std::int64_t of = plan_.prefix.of_row(row, plan_.batch());
+      all.set(i, slot < P ? prefix.number(at(of * P + slot) * width + i % width)
+                          : own.number(at(row * M + slot - P) * width + i % width));
+    }
+    return all;
+  }
+
+  /// Marks what of an operand exists.
+  void mark(const TextLine& line, Value& v) {
+    for (const std::string& name : step_.graph_->indicators(line, step_.place_.layer)) {
+      need(name);
+      const Value& where = names_.at(name);
+      oracle::graph::Presence presence{where.letters, where.shape, {}};
+      for (const Estimate& e : where.data) presence.here.push_back(math_.is_zero(e) ? 0 : 1);
+      v.presence = oracle::graph::both(v.presence, presence, v.letters, v.shape);
+    }
+    const auto here = oracle::graph::here_in(v.presence, v.letters, v.shape);
+    for (std::size_t i = 0; i < here.size(); ++i)
+      if (here[i] == 0) v.data[i] = IntervalMath::number(0);
+  }
+
+  /// A cache with the pass's own slots behind those of the pass before.
+  Value appended(const TextLine& line) {
+    math_.begin(line, at_.layer, false);
+    const Value& fresh = names_.at(line.expression.args[0].text);
+    Value old;
+    if (!plan_.previous.empty()) {
+      const IntervalTensor& before = read(lines_.id_of(plan_.previous, at_.layer, line.name));
+      old = oracle::graph::in_order(value_of(before, line.letters),
+                                    "BM" + oracle::graph::letters_but_rows(fresh.letters));
+    }
+    Value all = oracle::graph::append_to(math_, old, fresh, at_.positions, at_.extents['M']);
+    return oracle::graph::in_order(all, line.letters);
+  }
+
+  /// The logits of keys are those of each row's last token.
+  IntervalTensor of_rows(IntervalTensor all) const {
+    if (!step_.graph_->of_keys() || step_.place_.name != "logits") return all;
+    const std::size_t V = at(all.shape.back());
+    const std::vector<std::size_t> rows = bounds::rows_of_logits(plan_, at(plan_.L));
+    IntervalTensor last(Shape{std::ssize(rows), all.shape.back()});
+    for (std::size_t i = 0; i < last.size(); ++i) last.set(i, all.number(rows[i / V] * V + i % V));
+    return last;
+  }
+
+  const Step& step_;
+  const Change& change_;
+  const Operand& operand_;
+  const bounds::TextLines& lines_;
+  PassPlan plan_;
+  TextSizes sizes_;
+  bounds::DeclaredArithmetic by_;
+  bool appends_;
+  IntervalMath math_;
+  oracle::graph::ValuesBefore<IntervalMath> before_;
+  oracle::graph::Place<Estimate> at_;
+  oracle::graph::Evaluation<IntervalMath> evaluation_;
+  oracle::graph::NamedValues<Estimate> names_;
+};
+
+const TextWeight* Step::weight(std::string_view name) const {
+  for (const TextSection section : kTextSections)
+    for (const TextWeight& w : graph_->lines().text().section(section).weights)
+      if (w.name == name && (section != TextSection::layer ||
+                             graph_->model().sizes().has(w.guard, place_.layer)))
+        return &w;
+  return nullptr;
+}
+
+std::string Step::file(std::string_view name) const {
+  const TextWeight& w = *weight(name);
+  return w.from.empty() ? w.name : w.from;
+}
+
+std::string Step::weight_id(const TextWeight& w) const {
+  const bool of_layer = weight_row(w.name, &graph_->model())->per_layer;
+  return of_layer ? fmt::format("layer{}.{}", place_.layer, file(w.name)) : file(w.name);
+}
+
+const TextLine* Step::line(std::string_view name) const {
+  for (const TextLine& line : lines_)
+    if (line.name == name) return &line;
+  return nullptr;
+}
+
+std::optional<std::string> Step::operand(const std::string& name) const {
+  const bounds::TextLines& lines = graph_->lines();
+  if (name != "in" && lines.line_of({place_.pass, place_.layer, name}) == nullptr)
+    return std::nullopt;
+  // Between the values of keys there are lines that no dump has.
+  if (graph_->of_keys() && line(name) != nullptr) return std::nullopt;
+  return lines.id_of_operand(place_, name);
+}
+
+std::optional<double> Step::number(const Expression& word) const {
+  if (word.kind == Expression::Kind::call || line(word.text) != nullptr ||
+      !graph_->lines().text().is_number(word.text))
+    return std::nullopt;
+  return graph_->model().sizes().number(word.text);
+}
+
+std::int64_t Step::extent(char letter) const {
+  const PassPlan& pass = derivation_.pass(place_.pass);
+  if (letter == 'B') return pass.batch();
+  if (letter == 'L') return pass.L;
+  if (letter == 'M') return pass.prefix.length + pass.cached + pass.L;
+  return graph_->model().sizes().extents.at(letter);
+}
+
+IntervalTensor Step::under(const Change& change, const Operand& operand) const {
+  if (in_loop_)
+    throw Error("bounds_c1", fmt::format("{} is not evaluated by itself", place_.name));
+  return Run(*this, change, operand).value();
+}
+
+}  // namespace shardproof::diagnosis

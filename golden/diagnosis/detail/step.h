@@ -1,0 +1,80 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "golden/bounds/value/derivation.h"
+#include "golden/diagnosis/detail/graph.h"
+#include "weights/base/error.h"
+
+namespace shardproof::diagnosis {
+
+inline bool is_call(const Expression& e, ModelOp op) {
+  return e.kind == Expression::Kind::call && e.op == op;
+}
+
+/// The step that makes a value: its line of the graph, and the lines before it back to values that
+/// a dump may have.
+class Step {
+ public:
+  using Place = bounds::Derivation::Place;
+  using WeightsById = std::map<std::string, Tensor, std::less<>>;
+  /// Returns an operand by its id.
+  using Operand = std::function<const bounds::IntervalTensor&(const std::string& id)>;
+
+  /// `derivation` outlives the step. `raw`: the step ends with the sum of products.
+  Step(const bounds::Derivation& derivation, const std::string& id, bool raw);
+
+  const Graph& graph() const { return *graph_; }
+  /// The step's lines, in order; the value's own is the last.
+  const std::vector<TextLine>& lines() const { return lines_; }
+  /// Returns the ids of the values that the step reads, in the order of its lines.
+  const std::vector<std::string>& operands() const { return operands_; }
+
+  /// Returns a line of the step, or null.
+  const TextLine* line(std::string_view name) const;
+  /// Returns the id of a value that the step reads under a name of the text.
+  std::optional<std::string> operand(const std::string& name) const;
+  /// Returns a weight of the text that is in the value's layer, or null.
+  const TextWeight* weight(std::string_view name) const;
+  /// Returns the name of a weight in files, and its id there.
+  std::string file(std::string_view weight) const;
+  std::string weight_id(const TextWeight& weight) const;
+  std::optional<double> number(const Expression& word) const;
+  /// Returns the extent of a letter in the value's pass; of M as attention reads it.
+  std::int64_t extent(char letter) const;
+
+  /// An edit of the step: other weights, operands, positions, arithmetic, numbers or lines.
+  struct Change {
+    WeightsById weights = {};
+    std::vector<std::pair<std::string, bounds::IntervalTensor>> values = {};
+    std::optional<PassPlan> pass = std::nullopt;
+    std::optional<bounds::DeclaredArithmetic> declared = std::nullopt;
+    std::map<std::string, double> numbers = {};
+    std::map<std::string, Expression> formulas = {};  ///< by the name of the line
+  };
+  /// Returns the value that follows from the operands under a change. Throws Error("bounds_c1",
+  /// ...) if a line reads what is one position earlier.
+  bounds::IntervalTensor under(const Change& change, const Operand& operand) const;
+
+ private:
+  class Run;
+  bool is_operand(const std::string& name) const;
+  void visit(const TextLine& line);
+  void visit(const std::string& name);
+
+  const bounds::Derivation& derivation_;
+  std::shared_ptr<const Graph> graph_;
+  Place place_;
+  std::vector<TextLine> lines_;
+  std::vector<std::string> operands_;
+  bool in_loop_ = false;
+};
+
+}  // namespace shardproof::diagnosis
