@@ -113,7 +113,7 @@ void TextSectionWriter::map(const TextLine& line) {
   std::vector<std::string> operands;
   collect_names(e, operands);
   const Layout layout = layout_of_map(line, operands);
-  const std::string indicator = indicator_of(line, operands);
+  const std::vector<std::string> indicators = indicators_of(line, operands);
   const Expression own = in_program(e, layout);
   std::string natural;  // the order in which a map has its operands' letters
   for (const std::string& name : operands)
@@ -122,8 +122,8 @@ void TextSectionWriter::map(const TextLine& line) {
         if (natural.find(letter) == std::string::npos) natural += letter;
   const std::string call =
       fmt::format("map({}{}{}{})", print(own), natural == line.letters ? "" : " as " + line.letters,
-                  where(indicator, layout), constants(e, layout));
-  if (!indicator.empty()) indicator_[line.name] = indicator;
+                  where(indicators, layout), constants(e, layout));
+  indicators_[line.name] = indicators;
   keep(line, w_.step(line.name, layout, call, line.name));
 }
 
@@ -131,11 +131,13 @@ void TextSectionWriter::map(const TextLine& line) {
 
 void TextSectionWriter::einsum(const TextLine& line) {
   const Expression& e = line.expression;
+  if (std::any_of(e.args.begin(), e.args.end(),
+                  [](const Expression& arg) { return is_integer(arg.text); }))
+    return product_of_elements(line);
   const Layout home = layouts_.home(line.letters);
   const Layout rows = TextLayouts::restricted(layouts_.residual(), "BL");
   std::string call = "einsum(", operands_text;
   std::optional<Layout> product;
-  const std::string& indicator = line.where;
   std::vector<std::string> operands;  // that exist where the result can
   for (std::size_t t = 0; t < e.terms.size(); ++t) {
     const ContractionTerm& term = e.terms[t];
@@ -198,21 +200,18 @@ void TextSectionWriter::einsum(const TextLine& line) {
                                          product->to_string(), made.to_string()));
     product = made;
     if (e.terms.size() == 1)
-      for (const std::string& name : names)
-        if (const auto at = indicator_.find(name); at != indicator_.end()) {
-          const std::string of = letters_of(at->second);
-          if (std::all_of(of.begin(), of.end(), [&](char letter) {
-                return line.letters.find(letter) != std::string::npos;
-              }))
-            operands.push_back(name);
-        }
+      for (const std::string& name : names) {
+        std::string of;
+        for (const std::string& indicator : indicators_of(name)) of += letters_of(indicator);
+        if (std::all_of(of.begin(), of.end(), [&](char letter) {
+              return line.letters.find(letter) != std::string::npos;
+            }))
+          operands.push_back(name);
+      }
   }
-  if (const std::string all = indicator_of(line, operands); !all.empty())
-    indicator_[line.name] = all;
-  if (!indicator.empty() && product->is_partial())
-    throw refused(line,
-                  fmt::format("it is {} and exists where {}", product->to_string(), indicator));
-  call += operands_text + where(indicator, *product) + ")";
+  indicators_[line.name] = indicators_of(line, operands);
+  // Of an operand that exists in places only, all products elsewhere are 0.
+  call += operands_text + where(indicators_of(line, {}), *product) + ")";
   keep(line, complete(line, w_.step(line.name, *product, call, line.name),
                       layouts_.in_attention(line.letters) || product->is_partial() ||
                               line.letters.find_first_of("EFV") != std::string::npos
@@ -220,130 +219,56 @@ void TextSectionWriter::einsum(const TextLine& line) {
                           : product->with_partial({})));
 }
 
-void TextSectionWriter::reduction(const TextLine& line) {
+void TextSectionWriter::product_of_elements(const TextLine& line) {
+  const Expression& e = line.expression;
+  const ContractionTerm& term = e.terms[0];
+  const std::string& kept = term.result;
+  if (e.terms.size() > 1 || (term.a + term.b).find_first_not_of(kept) != std::string::npos)
+    throw refused(line, "it contracts int32 numbers");
+  // Exact sums have no -0.
+  TextLine product = line;
+  product.expression = {
+      .kind = Expression::Kind::call,
+      .op = ModelOp::add,
+      .args = {{.kind = Expression::Kind::call, .op = ModelOp::mul, .args = {e.args[0], e.args[1]}},
+               {.kind = Expression::Kind::number, .text = "0"}}};
+  map(product);
+}
+
+void TextSectionWriter::sum(const TextLine& line) {
   const Expression& e = line.expression;
   const std::string& x = e.args[0].text;
   const std::string letters = letters_of(x);
-  if (e.parameters.size() == 2) throw refused(line, "its sum is stored after each addend");
-  const bool largest = e.op == ModelOp::max;
-  Layout layout = layouts_.in_attention(letters) ? layouts_.home(letters) : current(x).layout;
-  if (largest)
-    for (const char letter : e.parameters[0]) layout = layout.with_axes(*layout.find(letter), {});
+  const Layout layout = layouts_.in_attention(letters) ? layouts_.home(letters) : current(x).layout;
   const WrittenValue from = bring(x, layout);
   Axes partial;
   for (const char letter : e.parameters[0]) partial = partial.with(layout.axes(letter));
   const Layout rest = TextLayouts::restricted(layout, line.letters);
-  const auto at = indicator_.find(x);
-  const std::string call = fmt::format(
-      "{}({}{}, {})", largest ? "max" : "sum", from.name,
-      largest && at != indicator_.end() ? where(at->second, layout) : "", e.parameters[0]);
-  const WrittenValue made = w_.step(
-      line.name, partial.empty() ? rest : rest.with_partial(partial.sorted()), call, line.name);
+  const WrittenValue made =
+      w_.step(line.name, partial.empty() ? rest : rest.with_partial(partial.sorted()),
+              fmt::format("sum({}, {})", from.name, e.parameters[0]), line.name);
   keep(line, lead(line.name, made, rest));
 }
 
-// ---- rows of tables, caches, pairs of channels, views ----
-
-void TextSectionWriter::gather(const TextLine& line) {
-  const Expression& e = line.expression;
-  const std::string &table = e.args[0].text, &index = e.args[1].text;
-  const TextWeight* const weight = model_.weight(table);
-  if (weight == nullptr || letters_of(index) != "BL" || (index != "ids" && index != "pos"))
-    throw refused(line, "it gathers by another index than ids and pos, or from a value");
-  const Layout home = layouts_.home(line.letters);
-  if (weight->letters == "VE" && index == "ids") {
-    const WrittenValue from = matrix(*weight);
-    const Layout partial = Layout::parse("BLE_x partialsum-yz");
-    keep(line, lead(line.name,
-                    w_.step(line.name, partial,
-                            fmt::format("embed_lookup({}, {})", current("ids").name, from.name),
-                            line.name),
-                    home));
-    return;
-  }
-  Layout rows = TextLayouts::restricted(home, weight->letters);
-  const WrittenValue at = bring(index, TextLayouts::restricted(home, "BL"));
-  const WrittenValue from = this->weight(*weight, rows);
-  keep(line,
-       w_.step(line.name, home, fmt::format("gather({}, {})", at.name, from.name), line.name));
-}
-
-void TextSectionWriter::append(const TextLine& line) {
+void TextSectionWriter::local_reduction(const TextLine& line) {
   const Expression& e = line.expression;
   const std::string& x = e.args[0].text;
-  const std::string letters = letters_of(x);
-  const WrittenValue fresh = bring(x, layouts_.home(letters));
-  const WrittenValue pos = bring("pos", TextLayouts::restricted(fresh.layout, "BL"));
-  const Layout cache = layouts_.home(line.letters);
-  const WrittenValue old = w_.input(line.name + "_old", cache, "previous " + line.name);
+  const WrittenValue from = bring_whole(x, e.parameters[0]);
+  const std::string op = e.op == ModelOp::sum ? "stored_sum" : std::string(row_of(e.op).name);
+  const std::string call = fmt::format("{}({}{}, {})", op, from.name,
+                                       where(indicators_of(x), from.layout), e.parameters[0]);
   keep(line,
-       w_.step(line.name, cache,
-               fmt::format("append({}, {}, {} zeros)", old.name, fresh.name, pos.name), line.name));
+       w_.step(line.name, TextLayouts::restricted(from.layout, line.letters), call, line.name));
 }
 
-void TextSectionWriter::turn(const TextLine& line) {
+void TextSectionWriter::top(const TextLine& line) {
   const Expression& e = line.expression;
   const std::string& x = e.args[0].text;
-  const std::string letters = letters_of(x);
-  Layout layout = layouts_.in_attention(letters) ? layouts_.home(letters) : current(x).layout;
-  layout = layout.with_axes(*layout.find(e.parameters[0][0]), {});
-  const WrittenValue from = bring(x, layout);
-  carry_indicator(line, x);
-  keep(line, w_.step(line.name, layout,
-                     fmt::format("turn({}, {}, {} {})", from.name, e.parameters[0], e.parameters[1],
-                                 static_cast<std::int64_t>(model_.sizes().number(e.parameters[2]))),
-                     line.name));
-}
-
-void TextSectionWriter::split(const TextLine& line) {
-  const Expression& e = line.expression;
-  const std::string &x = e.args[0].text, &to = e.parameters[1];
-  const char from = e.parameters[0][0];
-  if (e.parameters[0].size() != 1 || to.size() != 2)
-    throw refused(line, "it is a view of more dims");
-  const Layout home = layouts_.home(line.letters);
-  // A chip's block is one of the first dim's blocks, or all of the second: else the second is cut
-  // after the view.
-  Axes first = home.axes(to[0]);
-  const bool whole = setting_.torus.size(first) == model_.extent(to[0]);
-  const Axes second = whole ? home.axes(to[1]) : Axes();
-  Layout before = TextLayouts::restricted(home, letters_of(x));
-  before = before.with_axes(*before.find(from), first.with(second));
-  const WrittenValue value = bring(x, before);
-  std::vector<Layout::Dim> dims;
-  for (const char letter : line.letters)
-    dims.push_back({letter, letter == to[1] ? second : home.axes(letter)});
-  const Layout seen(std::move(dims), {});
-  const Layout parts({{to[0], first}, {to[1], second}}, {});
-  carry_indicator(line, x);
-  keep(line, lead(line.name,
-                  w_.step(line.name, seen,
-                          fmt::format("split_dim({}, {}->{}, {})", value.name, from,
-                                      parts.to_string(), model_.extent(to[0])),
-                          line.name),
-                  home));
-}
-
-void TextSectionWriter::merge(const TextLine& line) {
-  const Expression& e = line.expression;
-  const std::string &x = e.args[0].text, &from = e.parameters[0];
-  const char to = e.parameters[1][0];
-  if (from.size() != 2 || e.parameters[1].size() != 1)
-    throw refused(line, "it is a view of more dims");
-  const Layout home = layouts_.home(line.letters);
-  Layout before = layouts_.home(letters_of(x));
-  const Axes first = before.axes(from[0]);
-  if (setting_.torus.size(first) != model_.extent(from[0]))
-    before = before.with_axes(*before.find(from[1]), {});
-  const WrittenValue value = bring(x, before);
-  std::vector<Layout::Dim> dims;
-  for (const char letter : line.letters)
-    dims.push_back({letter, letter == to ? first.with(before.axes(from[1])) : before.axes(letter)});
-  carry_indicator(line, x);
-  keep(line, lead(line.name,
-                  w_.step(line.name, Layout(std::move(dims), {}),
-                          fmt::format("merge_dim({}, {}->{})", value.name, from, to), line.name),
-                  home));
+  const WrittenValue from = bring_whole(x, e.parameters[0]);
+  const std::string call = fmt::format(
+      "top({}{}, {}, {})", from.name, where(indicators_of(x), from.layout), e.parameters[0],
+      static_cast<std::int64_t>(model_.sizes().number(e.parameters[1])));
+  keep(line, w_.step(line.name, from.layout, call, line.name));
 }
 
 }  // namespace shardproof

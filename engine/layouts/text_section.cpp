@@ -61,8 +61,12 @@ void TextSectionWriter::line(const TextLine& line) {
     case ModelOp::einsum:
       return einsum(line);
     case ModelOp::sum:
+      return e.parameters.size() == 2 ? local_reduction(line) : sum(line);
+    case ModelOp::mean:
     case ModelOp::max:
-      return reduction(line);
+      return local_reduction(line);
+    case ModelOp::top:
+      return top(line);
     case ModelOp::gather:
       return gather(line);
     case ModelOp::append:
@@ -178,30 +182,46 @@ WrittenValue TextSectionWriter::complete(const TextLine& line, WrittenValue valu
   return lead(line.name, value, home);
 }
 
-std::string TextSectionWriter::indicator_of(const TextLine& line,
-                                            const std::vector<std::string>& operands) const {
-  std::set<std::string> all;
-  if (!line.where.empty()) all.insert(line.where);
+WrittenValue TextSectionWriter::bring_whole(const std::string& name, std::string_view letters) {
+  const std::string own = letters_of(name);
+  Layout layout = layouts_.in_attention(own) ? layouts_.home(own) : current(name).layout;
+  for (const char letter : letters) layout = layout.with_axes(*layout.find(letter), {});
+  return bring(name, layout);
+}
+
+std::vector<std::string> TextSectionWriter::indicators_of(const std::string& name) const {
+  const auto at = indicators_.find(name);
+  return at == indicators_.end() ? std::vector<std::string>() : at->second;
+}
+
+std::vector<std::string> TextSectionWriter::indicators_of(
+    const TextLine& line, const std::vector<std::string>& operands) const {
+  std::vector<std::string> all;
+  const auto add = [&](const std::string& indicator) {
+    if (std::find(all.begin(), all.end(), indicator) == all.end()) all.push_back(indicator);
+  };
+  if (!line.where.empty()) add(line.where);
   for (const std::string& operand : operands)
-    if (const auto at = indicator_.find(operand); at != indicator_.end()) all.insert(at->second);
-  if (all.size() > 1)
-    throw refused(line, fmt::format("it exists where {} and {}", *all.begin(), *all.rbegin()));
-  return all.empty() ? "" : *all.begin();
+    for (const std::string& indicator : indicators_of(operand)) add(indicator);
+  return all;
 }
 
-void TextSectionWriter::carry_indicator(const TextLine& line, const std::string& operand) {
-  const auto at = indicator_.find(operand);
-  if (at == indicator_.end()) return;
-  for (const char letter : letters_of(at->second))
-    if (line.letters.find(letter) == std::string::npos)
-      throw refused(line,
-                    fmt::format("its operand exists where {}, which has {}", at->second, letter));
-  indicator_[line.name] = at->second;
+void TextSectionWriter::carry_indicators(const TextLine& line, const std::string& operand) {
+  for (const std::string& indicator : indicators_of(operand))
+    for (const char letter : letters_of(indicator))
+      if (line.letters.find(letter) == std::string::npos)
+        throw refused(line,
+                      fmt::format("its operand exists where {}, which has {}", indicator, letter));
+  indicators_[line.name] = indicators_of(operand);
 }
 
-std::string TextSectionWriter::where(const std::string& indicator, const Layout& layout) {
-  if (indicator.empty()) return "";
-  return " where " + bring(indicator, TextLayouts::restricted(layout, letters_of(indicator))).name;
+std::string TextSectionWriter::where(const std::vector<std::string>& indicators,
+                                     const Layout& layout) {
+  std::string text;
+  for (const std::string& indicator : indicators)
+    text += (text.empty() ? " where " : " and ") +
+            bring(indicator, TextLayouts::restricted(layout, letters_of(indicator))).name;
+  return text;
 }
 
 std::string TextSectionWriter::last_logits() {

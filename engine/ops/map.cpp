@@ -1,6 +1,9 @@
 #include "engine/ops/map.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -114,19 +117,76 @@ Sharded evaluated(const Math& math, const Formulas& f, const MapExpression& map,
                    });
 }
 
+/// The terms of partial sums, without those of elements that do not exist.
+class PresentTerms : public PartialSource {
+ public:
+  PresentTerms(std::shared_ptr<const PartialSource> terms, ChipArrays<std::uint8_t> exists)
+      : terms_(std::move(terms)), exists_(std::move(exists)) {}
+
+  void add_terms(int chip, std::int64_t index, CompensatedSum& sum) const override {
+    if (exists(chip, index)) terms_->add_terms(chip, index, sum);
+  }
+  void add_terms(int chip, std::int64_t index, ExactSum& sum) const override {
+    if (exists(chip, index)) terms_->add_terms(chip, index, sum);
+  }
+
+ private:
+  bool exists(int chip, std::int64_t index) const {
+    return exists_[static_cast<std::size_t>(chip)][static_cast<std::size_t>(index)] != 0;
+  }
+
+  std::shared_ptr<const PartialSource> terms_;
+  ChipArrays<std::uint8_t> exists_;
+};
+
+/// Partial sums that lie where they were computed, each of its own terms.
+Sharded partial_where_present(const Sharded& value, const Sharded& indicator, Threads& threads) {
+  const Partial& from = value.partial();
+  if (from.lazy != nullptr || from.terms != 1)
+    throw std::logic_error("where takes partial sums as they were computed");
+  const auto places = places_in(value.layout().letters(), value.local(),
+                                indicator.layout().letters(), indicator.local());
+  const ChipGroups groups = reading({&value, &indicator}, threads);
+  const std::size_t chips = from.values.size();
+  const auto here = [&](std::int64_t chip, std::size_t i) {
+    return indicator.f32()[static_cast<std::size_t>(chip)][static_cast<std::size_t>(places[i])] !=
+           0.0F;
+  };
+  Partial to = from;
+  to.values =
+      made_by<double>(groups, chips, places.size(), threads, [&](std::int64_t chip, double* out) {
+        const auto& own = from.values[static_cast<std::size_t>(chip)];
+        for (std::size_t i = 0; i < places.size(); ++i) out[i] = here(chip, i) ? own[i] : 0.0;
+      });
+  to.bounds =
+      made_by<float>(groups, chips, places.size(), threads, [&](std::int64_t chip, float* out) {
+        for (std::size_t i = 0; i < places.size(); ++i)
+          out[i] = here(chip, i) ? static_cast<float>(from.bound(static_cast<int>(chip),
+                                                                 static_cast<std::int64_t>(i)))
+                                 : 0.0F;
+      });
+  auto exists = made_by<std::uint8_t>(groups, chips, places.size(), threads,
+                                      [&](std::int64_t chip, std::uint8_t* out) {
+                                        for (std::size_t i = 0; i < places.size(); ++i)
+                                          out[i] = here(chip, i) ? 1 : 0;
+                                      });
+  to.source = std::make_shared<const PresentTerms>(from.source, std::move(exists));
+  return {value.torus(), value.layout(), value.shape(), std::move(to)};
+}
+
 }  // namespace
 
 Sharded map_elements(const MapExpression& map, const std::vector<const Sharded*>& operands,
-                     const Sharded* indicator, const Layout& layout, const Shape& shape,
-                     std::shared_ptr<const Field> field, Threads& threads) {
-  Sharded value = field != nullptr ? evaluated(FieldMap(map, field), FieldFormulas(field), map,
-                                               operands, layout, shape, threads)
-                                   : evaluated(FloatMap(map), FloatFormulas(), map, operands,
-                                               layout, shape, threads);
-  return indicator == nullptr ? std::move(value) : where_present(value, *indicator, threads);
+                     const Layout& layout, const Shape& shape, std::shared_ptr<const Field> field,
+                     Threads& threads) {
+  if (field != nullptr)
+    return evaluated(FieldMap(map, field), FieldFormulas(field), map, operands, layout, shape,
+                     threads);
+  return evaluated(FloatMap(map), FloatFormulas(), map, operands, layout, shape, threads);
 }
 
 Sharded where_present(const Sharded& value, const Sharded& indicator, Threads& threads) {
+  if (value.holds_partial()) return partial_where_present(value, indicator, threads);
   return with_formulas(value, [&](const auto& f) {
     using Number = typename std::decay_t<decltype(f)>::Number;
     const auto places = places_in(value.layout().letters(), value.local(),

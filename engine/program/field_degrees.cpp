@@ -126,7 +126,11 @@ FieldDegree field_degree(const Op& op, const std::vector<SharedValue>& operands,
     case OpKind::masses:
     case OpKind::draw:
     case OpKind::max:
+    case OpKind::top:  // the field regime has no order
       return one();
+    case OpKind::stored_sum:  // of a function's results and elements, or of elements alone
+      return greater_degree(of(0), one());
+    case OpKind::mean:  // divided by an integer
     case OpKind::sum:
     case OpKind::turn:
       return of(0);

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "engine/ops/map_names.h"
 #include "engine/program/detail/parameters_text.h"
@@ -41,8 +43,8 @@ void read_named(const Statement& statement, Op& op, std::string_view text) {
 void read_map(const Statement& statement, Op& op, std::string_view inside) {
   const auto parts = split_arguments(inside, ';');
   if (parts.size() > 2) throw statement.malformed("write map(EXPRESSION; NAME = VALUE, ...)");
-  std::string indicator;
-  std::string_view computed = take_where(statement, parts[0], indicator);
+  std::vector<std::string> indicators;
+  std::string_view computed = take_where(statement, parts[0], indicators);
   constexpr std::string_view kAs = " as ";
   if (const auto at = computed.rfind(kAs); at != std::string_view::npos) {
     for (const char c : trim(computed.substr(at + kAs.size())))
@@ -55,7 +57,7 @@ void read_map(const Statement& statement, Op& op, std::string_view inside) {
       read_named(statement, op, named);
   op.args = MapNames(*op.expression, op.constants, op.formulas).operands();
   if (op.args.empty()) throw statement.malformed("a map reads a value");
-  put_where(op, indicator);
+  put_where(op, indicators);
 }
 
 std::string map_text(const Op& op) {

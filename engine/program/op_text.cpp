@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/program/detail/map_text.h"
 #include "engine/program/detail/parameters_text.h"
@@ -29,14 +31,14 @@ void read_contraction(const Statement& statement, Op& op, std::string_view insid
   op.spec = EinsumSpec::parse(parts[0]);
   if (parts.size() != op.spec.terms.size() + 1)
     throw statement.malformed("write einsum(SPEC; A, B), one pair for each term");
-  std::string indicator;
-  parts.back() = take_where(statement, parts.back(), indicator);
+  std::vector<std::string> indicators;
+  parts.back() = take_where(statement, parts.back(), indicators);
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const auto [a, b] = statement.pair(parts[i], ",");
     read_operand(statement, op, a);
     read_operand(statement, op, b);
   }
-  put_where(op, indicator);
+  put_where(op, indicators);
 }
 
 }  // namespace
@@ -65,10 +67,10 @@ Op Statement::op(std::string_view call) const {
     return op;
   }
   const auto args = split(inside, ",");
-  std::string indicator;
-  op.args.push_back(name(known->takes_where ? take_where(*this, args[0], indicator) : args[0]));
+  std::vector<std::string> indicators;
+  op.args.push_back(name(known->takes_where ? take_where(*this, args[0], indicators) : args[0]));
   read_parameters(*this, op, args);
-  put_where(op, indicator);
+  put_where(op, indicators);
   return op;
 }
 

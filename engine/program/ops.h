@@ -46,6 +46,9 @@ enum class OpKind {
   map,
   max,
   sum,
+  stored_sum,
+  mean,
+  top,
   turn,
   gather
 };
@@ -61,14 +64,15 @@ enum class Parameters {
   dim_to_layout,     ///< "(x, H->S_zR_yx)"
   dims_to_dim,       ///< "(x, SR->H)"
   constant,          ///< "(x, embed_scale)", a constant of engine/program/constants.h
-  contraction,  ///< "(BLE,EF->BLF; x, w)", a pair of operands per term; "loop x" for a looped one
-  expression,   ///< "(div(in, sqrt(add(ss, eps))); eps = 1e-05)", over operands by their names
-  letters,      ///< "(x, EF)", or "(x where w, EF)" for the elements where w is not 0
-  pairs,        ///< "(x, Q, half 4)" or "(x, Q, interleaved 4)"
-  slots         ///< "(cache, x, pos)", or "(cache, x, pos zeros)": unwritten slots hold +0
+  contraction,   ///< "(BLE,EF->BLF; x, w)", a pair of operands per term; "loop x" for a looped one
+  expression,    ///< "(div(in, sqrt(add(ss, eps))); eps = 1e-05)", over operands by their names
+  letters,       ///< "(x, EF)", or "(x where w, EF)" for the elements where w is not 0
+  letter_count,  ///< "(x, X, 2)", or "(x where w, X, 2)"
+  pairs,         ///< "(x, Q, half 4)" or "(x, Q, interleaved 4)"
+  slots          ///< "(cache, x, pos)", or "(cache, x, pos zeros)": unwritten slots hold +0
 };
 
-/// How many operands an op takes, beside the indicator of `where`.
+/// How many operands an op takes, beside the indicators of `where`.
 struct Operands {
   int least = 1;
   int most = 1;
@@ -95,7 +99,7 @@ struct OpRow {
   /// A chip's result depends on its place: two chips with equal operands (for a collective: two
   /// chips of one group) get different results.
   bool depends_on_place = false;
-  bool takes_where = false;  ///< may have an indicator of the elements that exist
+  bool takes_where = false;  ///< may have indicators of the elements that exist
   bool multiplies = false;   ///< it has contractions: the ledger counts its FLOPs
   /// The letter that a generated program appends to the name of a value that this op brings to
   /// another layout ("hr": h, reduced); 0 for an op that is in no path between layouts.

@@ -13,7 +13,7 @@
 namespace shardproof {
 namespace {
 
-constexpr std::string_view kZeros = " zeros", kWhere = " where ";
+constexpr std::string_view kZeros = " zeros", kWhere = " where ", kAnd = " and ";
 
 constexpr std::string_view kLoops =
     "write AXES, or AXES loop LOOP with one of one-way, both-full, both-half";
@@ -29,6 +29,7 @@ constexpr std::pair<std::string_view, Parameters> kForms[] = {
     {"DIMS->DIM", Parameters::dims_to_dim},
     {"CONSTANT", Parameters::constant},
     {"LETTERS", Parameters::letters},
+    {"DIM, COUNT", Parameters::letter_count},
     {"DIM, half CHANNELS) or ..., interleaved CHANNELS", Parameters::pairs},
     {"VALUE, POSITIONS) or ..., POSITIONS zeros", Parameters::slots}};
 
@@ -39,6 +40,7 @@ std::size_t parameter_count(Parameters form) {
     case Parameters::dim_axes_loop:
     case Parameters::dim_dim_axes:
     case Parameters::dim_axes_to_axes:
+    case Parameters::letter_count:
     case Parameters::pairs:
     case Parameters::slots:
       return 2;
@@ -122,13 +124,17 @@ void read_parameters(const Statement& statement, Op& op,
         op.parameter += statement.letter(args[1].substr(i, 1));
       if (op.parameter.empty()) throw statement.malformed("no letters are given");
       return;
+    case Parameters::letter_count:
+      op.dim = statement.letter(args[1]);
+      op.count = whole(statement, args[2]);
+      return;
     case Parameters::pairs: {
       op.dim = statement.letter(args[1]);
       const auto words = split(args[2], " ");
       if (words.size() != 2 || (words[0] != "half" && words[0] != "interleaved"))
         throw statement.malformed("write half CHANNELS or interleaved CHANNELS");
       op.parameter = std::string(words[0]);
-      op.channels = whole(statement, words[1]);
+      op.count = whole(statement, words[1]);
       return;
     }
     case Parameters::slots: {
@@ -172,8 +178,10 @@ std::string parameters_text(const Op& op) {
     case Parameters::constant:
     case Parameters::letters:
       return ", " + op.parameter;
+    case Parameters::letter_count:
+      return fmt::format(", {}, {}", op.dim, op.count);
     case Parameters::pairs:
-      return fmt::format(", {}, {} {}", op.dim, op.parameter, op.channels);
+      return fmt::format(", {}, {} {}", op.dim, op.parameter, op.count);
     case Parameters::slots:
       return std::string(op.zeros ? kZeros : "");
     case Parameters::none:
@@ -185,21 +193,24 @@ std::string parameters_text(const Op& op) {
 }
 
 std::string_view take_where(const Statement& statement, std::string_view text,
-                            std::string& indicator) {
+                            std::vector<std::string>& indicators) {
   const auto at = text.rfind(kWhere);
   if (at == std::string_view::npos) return text;
-  indicator = statement.name(trim(text.substr(at + kWhere.size())));
+  for (const std::string_view name : split(text.substr(at + kWhere.size()), kAnd))
+    indicators.push_back(statement.name(trim(name)));
   return trim(text.substr(0, at));
 }
 
-void put_where(Op& op, const std::string& indicator) {
-  if (indicator.empty()) return;
-  op.args.push_back(indicator);
-  op.masked = true;
+void put_where(Op& op, const std::vector<std::string>& indicators) {
+  op.args.insert(op.args.end(), indicators.begin(), indicators.end());
+  op.indicators = indicators.size();
 }
 
 std::string where_text(const Op& op) {
-  return op.masked ? fmt::format("{}{}", kWhere, op.args.back()) : "";
+  std::string text;
+  for (std::size_t i = op.operands(); i < op.args.size(); ++i)
+    text += fmt::format("{}{}", text.empty() ? kWhere : kAnd, op.args[i]);
+  return text;
 }
 
 }  // namespace shardproof

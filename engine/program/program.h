@@ -82,15 +82,15 @@ struct Op {
   /// einsum: the indices of the operands whose chunks it takes as they travel around a ring; each
   /// is the result of an all_gather with a loop.
   std::vector<std::size_t> looped = {};
-  /// scale_by, divide_by: a constant's name; split_dim: "S_zR_yx"; merge_dim: "SR"; max, sum: the
-  /// letters; turn: "half" or "interleaved"; map: the letters in their order, empty for that of the
-  /// expression.
+  /// scale_by, divide_by: a constant's name; split_dim: "S_zR_yx"; merge_dim: "SR"; max, sum,
+  /// stored_sum, mean: the letters; turn: "half" or "interleaved"; map: the letters in their order,
+  /// empty for that of the expression.
   std::string parameter;
-  std::int64_t channels = 0;  ///< turn: how many channels are in pairs
-  std::int64_t parts = 0;     ///< split_dim: the first new dim's extent; 0: how many blocks it has
-  bool zeros = false;         ///< append: unwritten slots hold +0
-  /// map, max, einsum: the last of `args` is the indicator of `where`.
-  bool masked = false;
+  std::int64_t count = 0;  ///< turn: how many channels are in pairs; top: how many it marks
+  std::int64_t parts = 0;  ///< split_dim: the first new dim's extent; 0: how many blocks it has
+  bool zeros = false;      ///< append: unwritten slots hold +0
+  /// Ops that take where: so many of `args`, the last ones, are indicators.
+  std::size_t indicators = 0;
   /// map: what is computed. `args` are the names in it that are not constants, in the order of
   /// their first appearance, then the other names of the formulas.
   std::optional<Expression> expression = {};
@@ -99,8 +99,8 @@ struct Op {
 
   /// "all_gather(x, E, zy)".
   std::string to_string() const;
-  /// The number of operands beside the indicator.
-  std::size_t operands() const { return args.size() - (masked ? 1 : 0); }
+  /// The number of operands beside the indicators.
+  std::size_t operands() const { return args.size() - indicators; }
   bool loops_over(std::size_t arg) const;
   bool operator==(const Op&) const = default;
 };

@@ -9,7 +9,6 @@
 #include "engine/collectives/transfer.h"
 #include "engine/ops/map.h"
 #include "engine/ops/rearrange.h"
-#include "engine/ops/reductions.h"
 #include "engine/program/constants.h"
 #include "engine/program/field_degrees.h"
 #include "engine/program/rethrow.h"
@@ -142,8 +141,9 @@ Sharded Step::last() {
 }
 
 PartialSums Step::partial_values() const {
-  return reduced_ && reduced_->has_all(to().layout.partial()) ? PartialSums::allow_lazy
-                                                              : PartialSums::materialize;
+  return reduced_ && reduced_->has_all(to().layout.partial()) && op_.indicators == 0
+             ? PartialSums::allow_lazy
+             : PartialSums::materialize;
 }
 
 Sharded Step::product() const {
@@ -155,12 +155,29 @@ Sharded Step::product() const {
                 partial_values());
 }
 
-/// The indicator of `where`; null if there is none.
-const Sharded* Step::indicator() const { return op_.masked ? args_.back().get() : nullptr; }
+/// The first operand, with the indicators of `where`.
+Present Step::present() const {
+  Present x{arg(0)};
+  for (std::size_t i = op_.operands(); i < args_.size(); ++i) x.indicators.push_back(&arg(i));
+  return x;
+}
 
-Sharded Step::maximum() const {
+/// The value with +0 where it does not exist.
+Sharded Step::where(Sharded value) const {
+  for (std::size_t i = op_.operands(); i < args_.size(); ++i)
+    value = where_present(value, arg(i), threads_);
+  return value;
+}
+
+Sharded Step::local_reduction() const {
   try {
-    return largest(arg(0), op_.parameter, indicator(), to().layout, to().shape, threads_);
+    if (op_.kind == OpKind::max)
+      return largest(present(), op_.parameter, to().layout, to().shape, threads_);
+    if (op_.kind == OpKind::mean)
+      return mean_of(present(), op_.parameter, to().layout, to().shape, threads_,
+                     execution_.numerics.regime);
+    return stored_sum(present(), op_.parameter, to().layout, to().shape, threads_,
+                      execution_.numerics.act);
   } catch (const Error& error) {
     rethrow_about(error, execution_.scope.step(program_, op_.results[0].name) + ": ");
   }
@@ -173,8 +190,8 @@ Sharded Step::mapped() const {
   std::shared_ptr<const Field> field = execution_.field;
   for (const Sharded* operand : operands)
     if (operand->holds_field()) field = operand->field().field;
-  return map_elements({*op_.expression, names, execution_.numerics.act}, operands, indicator(),
-                      to().layout, to().shape, field, threads_);
+  return map_elements({*op_.expression, names, execution_.numerics.act}, operands, to().layout,
+                      to().shape, field, threads_);
 }
 
 /// Attention over one cache, or over a prefix's and the row's own.
@@ -254,8 +271,7 @@ std::vector<Sharded> Step::values() {
     case OpKind::merge_dim:
       return results(arg(0).relabelled(to().layout, to().shape));
     case OpKind::einsum:
-      if (op_.masked) return results(where_present(product(), *indicator(), threads_));
-      return results(product());
+      return results(where(product()));
     case OpKind::embed_lookup:
       return results(embed_lookup(arg(0), args_[1], to().layout, threads_,
                                   execution_.numerics.regime, V(), partial_values()));
@@ -321,16 +337,20 @@ std::vector<Sharded> Step::values() {
       return results(std::move(d.hit), std::move(d.index));
     }
     case OpKind::map:
-      return results(mapped());
+      return results(where(mapped()));
     case OpKind::max:
-      return results(maximum());
+    case OpKind::stored_sum:
+    case OpKind::mean:
+      return results(local_reduction());
+    case OpKind::top:
+      return results(mark_top(present(), op_.dim, op_.count, threads_));
     case OpKind::sum:
       return results(sum_over(args_[0], op_.parameter, to().layout, to().shape, threads_,
                               execution_.numerics.regime, summation().acc, partial_values()));
     case OpKind::turn:
       return results(turn_pairs(
           arg(0), op_.dim, op_.parameter == "half" ? RopePairs::half_split : RopePairs::interleaved,
-          op_.channels, threads_));
+          op_.count, threads_));
     case OpKind::gather:
       return results(gather_rows(arg(0), arg(1), to().layout, to().shape, threads_));
   }

@@ -9,6 +9,7 @@
 #include "engine/collectives/moves.h"
 #include "engine/collectives/summation.h"
 #include "engine/ops/local_ops.h"
+#include "engine/ops/reductions.h"
 #include "engine/ops/row_tokens.h"
 #include "engine/ops/sampling.h"
 #include "engine/program/execute.h"
@@ -69,8 +70,9 @@ class Step {
   Sharded last();
   Sharded product() const;
   PartialSums partial_values() const;
-  const Sharded* indicator() const;
-  Sharded maximum() const;
+  Present present() const;
+  Sharded where(Sharded value) const;
+  Sharded local_reduction() const;
   Sharded mapped() const;
   Attention attention();
   Threshold threshold();

@@ -10,9 +10,10 @@
 namespace shardproof {
 namespace {
 
-/// `args` counts the indicator of `where`, too.
+/// `args` counts the indicators of `where`, too.
 bool fits(const Op& op, std::size_t args) {
-  if (op.masked && args-- == 0) return false;
+  if (args < op.indicators) return false;
+  args -= op.indicators;
   const Operands& takes = op_row(op.kind).operands;
   const std::size_t times = takes.per_term ? op.spec.terms.size() : 1;
   return times > 0 && args >= times * static_cast<std::size_t>(takes.least) &&
@@ -96,9 +97,14 @@ std::vector<Type> result_types(const typing::Rules& rules, const Op& op,
     case OpKind::map:
       return map(rules, op);
     case OpKind::max:
-      return max(rules, op);
+      return local_reduction(rules, op);
     case OpKind::sum:
       return sum(rules, op);
+    case OpKind::stored_sum:
+    case OpKind::mean:
+      return local_reduction(rules, op);
+    case OpKind::top:
+      return top(rules, op);
     case OpKind::turn:
       return turn(rules, op);
     case OpKind::gather:

@@ -58,15 +58,7 @@ Types einsum(const Rules& rules, const Op& op) {
                     "{} of the result {} is in other operands in one term than in another", c,
                     first.layout);
   }
-  if (op.masked) {
-    rules.require(op.spec.terms.size() == 1, 11, "{} terms; only one may have an indicator",
-                  op.spec.terms.size());
-    rules.require(!first.layout.is_partial(), 11,
-                  "{} is a partial sum, whose elements do not exist yet; reduce it, then write "
-                  "map(y where w)",
-                  first.layout);
-    rules.indicator(11, first);
-  }
+  rules.indicators(11, first);
   return {first};
 }
 

@@ -126,17 +126,17 @@ Types map(const Rules& rules, const Op& op) {
     for (std::size_t j = 0; j < i; ++j) rules.aligned(3, j, i);
   Type type = dims.type();
   if (!op.parameter.empty()) type = in_order(rules, type, op.parameter);
-  rules.indicator(6, type);
+  rules.indicators(6, type);
   return {std::move(type)};
 }
 
-Types max(const Rules& rules, const Op& op) {
+Types local_reduction(const Rules& rules, const Op& op) {
   const Type& x = rules.arg(0);
   has_letters(rules, x, op.parameter);
   for (const char letter : op.parameter)
     rules.require(x.layout.axes(letter).empty(), 3, "{} of {} is sharded; gather it first",
                   named(letter, x.layout.axes(letter)), x.layout);
-  rules.indicator(4, x);
+  rules.indicators(4, x);
   return {without(x, op.parameter, false)};
 }
 
@@ -146,12 +146,22 @@ Types sum(const Rules& rules, const Op& op) {
   return {without(x, op.parameter, true)};
 }
 
+Types top(const Rules& rules, const Op& op) {
+  const Type& x = rules.arg(0);
+  const std::size_t at = rules.dim(2, x.layout, op.dim);
+  rules.unsharded(3, 0, std::string_view(&op.dim, 1));
+  rules.require(op.count >= 1 && op.count <= x.shape[at], 4, "{} of {}={}", op.count, op.dim,
+                x.shape[at]);
+  rules.indicators(5, x);
+  return {x};
+}
+
 Types turn(const Rules& rules, const Op& op) {
   const Type& x = rules.arg(0);
   const std::size_t at = rules.dim(2, x.layout, op.dim);
   rules.unsharded(3, 0, std::string_view(&op.dim, 1));
-  rules.require(op.channels % 2 == 0 && op.channels >= 0 && op.channels <= x.shape[at], 4,
-                "{} channels in pairs of {}={}", op.channels, op.dim, x.shape[at]);
+  rules.require(op.count % 2 == 0 && op.count >= 0 && op.count <= x.shape[at], 4,
+                "{} channels in pairs of {}={}", op.count, op.dim, x.shape[at]);
   return {x};
 }
 

@@ -201,6 +201,19 @@ void require_keys_of_text(const Case& c) {
     refuse("weights=int8", "is not for a model's text; legal: f32, bf16");
   if (!c.passes().full())
     refuse("lengths", "are not for a model's text; legal: rows of one length");
+  if (c.numerics.regime == Regime::field && !has_meaning_in_field(c.model))
+    refuse("regime=field",
+           "is not for a text with top: numbers of a field have no order; legal: exact, f32");
+}
+
+bool has_meaning_in_field(const ModelConfig& model) {
+  const TextModel* const of_text = text_model(model);
+  if (of_text == nullptr) return true;
+  for (const TextSection section : kTextSections)
+    for (const TextLine& line : of_text->flat().section(section).lines)
+      if (line.expression.kind == Expression::Kind::call && line.expression.op == ModelOp::top)
+        return false;
+  return true;
 }
 
 void require_keys(const Case& c, std::string_view what) {

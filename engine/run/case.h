@@ -80,8 +80,13 @@ void require_one_torus(const Case& c, std::string_view what);
 void require_keys(const Case& c, std::string_view what);
 
 /// Throws Error("case_model", ...) if the case's model is a text, and a key is given that is not
-/// for one: layer programs, prefix, lengths, padding, weights=int8.
+/// for one: layer programs, prefix, lengths, padding, weights=int8; regime=field for a text that
+/// the field regime has no meaning for.
 void require_keys_of_text(const Case& c);
+
+/// Returns false for a text with top, which asks for the order of numbers: those of a field have
+/// none.
+bool has_meaning_in_field(const ModelConfig& model);
 
 /// Returns true if a phase is a user's layer program.
 bool has_program(const Case& c);

@@ -293,8 +293,7 @@ Results results_of(const Op& op, const std::vector<const Value*>& args, const Se
     case OpKind::merge_dim:
       return {reshaped(op, t, setting.torus)};
     case OpKind::einsum:
-      if (op.masked) return {where_present(op, contraction(op, args, setting), *args.back())};
-      return {contraction(op, args, setting)};
+      return {where_present(op, contraction(op, args, setting), args)};
     case OpKind::embed_lookup:
       return {lookup(op, t, *args[1], setting.torus)};
     case OpKind::add:
@@ -357,7 +356,11 @@ Results results_of(const Op& op, const std::vector<const Value*>& args, const Se
     case OpKind::map:
       return {mapped(op, args, setting)};
     case OpKind::max:
-      return {largest(op, args)};
+    case OpKind::stored_sum:
+    case OpKind::mean:
+      return {locally_reduced(op, args, setting)};
+    case OpKind::top:
+      return {top_marked(op, args)};
     case OpKind::sum:
       return {sum_over(op, t, setting)};
     case OpKind::turn:

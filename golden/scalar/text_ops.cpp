@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
+#include <numeric>
 
 #include "golden/scalar/detail/letters.h"
 #include "golden/scalar/order.h"
@@ -75,6 +75,12 @@ Shape extents(const std::string& letters, const std::vector<const Value*>& args)
   return shape;
 }
 
+/// Whether an element exists: where no indicator of the op is 0.
+bool exists(const Op& op, const std::vector<const Value*>& args, const ByLetter& element) {
+  return std::all_of(args.begin() + static_cast<std::ptrdiff_t>(op.operands()), args.end(),
+                     [&](const Value* w) { return w->whole()[element.in(*w)] != 0; });
+}
+
 /// The group of a row of the batch; null if no rows are given.
 const PassRows* rows_with(std::int64_t b, const std::vector<PassRows>& rows) {
   for (const PassRows& group : rows) {
@@ -93,32 +99,65 @@ Value mapped(const Op& op, const std::vector<const Value*>& args, const Setting&
   each_element(made.letters, made.value.shape, {}, [&](const ByLetter& element) {
     made.put(static_cast<float>(expression.value(*op.expression, element)));
   });
-  return op.masked ? where_present(op, std::move(made.value), *args.back()) : std::move(made.value);
+  return where_present(op, std::move(made.value), args);
 }
 
-Value where_present(const Op& op, Value value, const Value& indicator) {
+Value where_present(const Op& op, Value value, const std::vector<const Value*>& args) {
+  if (op.indicators == 0) return value;
   std::size_t i = 0;
   each_element(op.results[0].layout.letters(), value.shape, {}, [&](const ByLetter& element) {
-    float& v = value.parts[0][i++];
-    if (indicator.whole()[element.in(indicator)] == 0) v = 0.0F;
+    if (!exists(op, args, element))
+      for (std::vector<float>& part : value.parts) part[i] = 0.0F;
+    ++i;
   });
   return value;
 }
 
-Value largest(const Op& op, const std::vector<const Value*>& args) {
+Value locally_reduced(const Op& op, const std::vector<const Value*>& args, const Setting& setting) {
   const Value& x = *args[0];
   Made made(op);
   made.value.shape = extents(made.letters, args);
   const Shape over = extents(op.parameter, args);
   each_element(made.letters, made.value.shape, {}, [&](const ByLetter& of_result) {
-    std::optional<float> most;
+    std::vector<float> all;
     each_element(op.parameter, over, of_result, [&](const ByLetter& element) {
-      if (op.masked && args[1]->whole()[element.in(*args[1])] == 0) return;
-      const float v = x.whole()[element.in(x)];
-      if (!most || v > *most) most = v;
+      if (exists(op, args, element)) all.push_back(x.whole()[element.in(x)]);
     });
-    if (!most) throw Error("max_empty", op.to_string() + " has a maximum of nothing");
-    made.put(*most);
+    if (op.kind == OpKind::stored_sum) {
+      float total = 0.0F;
+      for (const float v : all) {
+        total = total + v;
+        if (setting.act_bf16) total = oracle::bf16(total);
+      }
+      return made.put(total);
+    }
+    const bool most = op.kind == OpKind::max;
+    if (all.empty())
+      throw Error(most ? "max_empty" : "mean_empty", op.to_string() + " is of nothing that exists");
+    if (most) return made.put(*std::max_element(all.begin(), all.end()));
+    made.put(static_cast<float>(wide(std::accumulate(all.begin(), all.end(), 0.0F)) /
+                                static_cast<double>(all.size())));
+  });
+  return std::move(made.value);
+}
+
+Value top_marked(const Op& op, const std::vector<const Value*>& args) {
+  const Value& x = *args[0];
+  Made made(op);
+  made.value.shape = x.shape;
+  const std::string along(1, op.dim);
+  const Shape extent = extents(along, args);
+  each_element(made.letters, x.shape, {}, [&](const ByLetter& element) {
+    if (!exists(op, args, element)) return made.put(0.0F);
+    // Those before it: larger ones, and of equals the earlier.
+    const float own = x.whole()[element.in(x)];
+    std::int64_t before = 0;
+    each_element(along, extent, element, [&](const ByLetter& other) {
+      const float v = x.whole()[other.in(x)];
+      if (exists(op, args, other) && (v > own || (v == own && other[op.dim] < element[op.dim])))
+        ++before;
+    });
+    made.put(before < op.count ? 1.0F : 0.0F);
   });
   return std::move(made.value);
 }
@@ -145,8 +184,8 @@ Value turned(const Op& op, const Value& x) {
   made.value.shape = x.shape;
   const bool half = op.parameter == "half";
   each_element(made.letters, x.shape, {}, [&](ByLetter element) {
-    const std::int64_t c = element[op.dim], pairs = op.channels / 2;
-    if (c >= op.channels) return made.put(0.0F);
+    const std::int64_t c = element[op.dim], pairs = op.count / 2;
+    if (c >= op.count) return made.put(0.0F);
     const bool second = half ? c >= pairs : c % 2 == 1;
     element[op.dim] = c + (second ? -1 : 1) * (half ? pairs : 1);
     const float partner = x.whole()[element.in(x)];

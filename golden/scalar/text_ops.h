@@ -11,8 +11,10 @@ namespace shardproof::scalar {
 
 /// map: the expression, in f64, rounded once; +0 where the indicator is 0.
 Value mapped(const Op& op, const std::vector<const Value*>& args, const Setting& setting);
-/// max. Throws Error("max_empty", ...).
-Value largest(const Op& op, const std::vector<const Value*>& args);
+/// max, mean, stored_sum. Throws Error("max_empty", ...) and Error("mean_empty", ...).
+Value locally_reduced(const Op& op, const std::vector<const Value*>& args, const Setting& setting);
+/// top.
+Value top_marked(const Op& op, const std::vector<const Value*>& args);
 /// A sum as a contraction of its operand with ones.
 struct SumAsProduct {
   Op op;
@@ -26,7 +28,7 @@ Value turned(const Op& op, const Value& x);
 Value gathered(const Op& op, const Value& index, const Value& table);
 /// append. Throws Error("append_range", ...).
 Value appended(const Op& op, const std::vector<const Value*>& args, const Setting& setting);
-/// The value with +0 where the indicator, the last operand, is 0.
-Value where_present(const Op& op, Value value, const Value& indicator);
+/// The value, with the letters of the op's result, with +0 where one of the op's indicators is 0.
+Value where_present(const Op& op, Value value, const std::vector<const Value*>& args);
 
 }  // namespace shardproof::scalar

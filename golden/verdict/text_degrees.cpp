@@ -107,6 +107,9 @@ class TextDegrees {
         // Exact on integers, which have the degree 0; otherwise a function.
         return of(0) == kInteger ? kInteger : function("within", e.args[0]);
       case ModelOp::sum:
+        if (e.parameters.size() == 2 && act_ == ActType::bf16)
+          return greater_degree(of(0), function("bf16", e.args[0]));
+        return of(0);
       case ModelOp::mean:
       case ModelOp::gather:
       case ModelOp::turn:

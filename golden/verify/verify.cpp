@@ -251,7 +251,11 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
   if (options.also_field) {
     VerifyOptions own = options;
     own.also_field = false;
-    return with_field(run_judged(plan, memo, own), plan, memo, options);
+    Judgement judgement = run_judged(plan, memo, own);
+    if (has_meaning_in_field(c.model)) return with_field(std::move(judgement), plan, memo, options);
+    judgement.notes.emplace_back(
+        "not judged in the field regime: its numbers have no order, which the text's top asks for");
+    return judgement;
   }
   const auto known = memo.get(plan, options.weights, options.threads);
   const bool f32_wanted = c.numerics.regime == Regime::f32;

@@ -103,6 +103,9 @@ inline std::vector<OpSample> op_samples() {
                    "eps = 1e-05) is norm\n"},
       {K::max, "input e : BLH_yxM is score\ny : BLH_yx = max(e, M) is max\n"},
       {K::sum, x + "y : BL partialsum-xy = sum(x, E) is stat sum\n"},
+      {K::stored_sum, x + "y : BE_yx = stored_sum(x, L) is last in\n"},
+      {K::mean, "input e : BLH_yxM is score\ny : BLH_yx = mean(e, M) is max\n"},
+      {K::top, "input e : BLH_yxM is score\ny : BLH_yxM = top(e, M, 2) is score\n"},
       {K::turn, q + "y : BLH_yxQ = turn(q, Q, half 4) is q_rot\n"},
       {K::gather,
        "input ids : BL is input ids\ninput t : VE_x is weight embed\n"

@@ -21,7 +21,7 @@ inline Case with_views(Case c) {
 }
 
 /// The case with a layer of ws2d:heads that computes values of its own again, by steps of model
-/// texts. Those that turn and gather have no value of the model by themselves.
+/// texts. Others have no value of the model by themselves.
 inline Case with_text_steps(Case c) {
   Program layer = partitioned(c, Strategy::parse("ws2d:heads"), Phase::prefill).layer;
   const Program steps = parse_program("steps", R"(
@@ -34,7 +34,8 @@ inline Case with_text_steps(Case c) {
   return c;
 }
 
-/// Cases that have every op between them, but for turn and gather, on 3x1x2; with these keys, too.
+/// Cases that have every op between them, but for those that no value of a model of keys has, on
+/// 3x1x2; with these keys, too.
 inline std::vector<Case> cases_of_every_op(const std::string& keys = "") {
   std::vector<Case> all;
   for (const char* line :

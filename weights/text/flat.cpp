@@ -73,11 +73,19 @@ class Flattener {
       line_ = &line;
       TextLine flat = line;
       flat.expression = whole(line.expression);
+      if (!line.where.empty() && !takes_where(flat.expression))
+        flat.expression = named(flat.expression);
       std::string absent = absent_in(flat.expression);
       if (!line.where.empty()) absent += scope_.known.at(line.where).letters;
       know(line.name, line.letters, absent);
       lines.push_back(std::move(flat));
     }
+  }
+
+  /// Whether a line of this expression may say where it exists: others are of a value of their own.
+  static bool takes_where(const Expression& e) {
+    return e.kind != Expression::Kind::call || is_pointwise(e.op) || e.op == ModelOp::einsum ||
+           e.op == ModelOp::append || e.op == ModelOp::before;
   }
 
   /// An expression that is pointwise, or one op of names.

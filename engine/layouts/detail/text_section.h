@@ -47,7 +47,11 @@ class TextSectionWriter {
   void line(const TextLine& line);
   void map(const TextLine& line);
   void einsum(const TextLine& line);
-  void reduction(const TextLine& line);
+  /// A product of elements, of operands that may be int32.
+  void product_of_elements(const TextLine& line);
+  void sum(const TextLine& line);
+  void local_reduction(const TextLine& line);
+  void top(const TextLine& line);
   void gather(const TextLine& line);
   void append(const TextLine& line);
   void turn(const TextLine& line);
@@ -68,15 +72,22 @@ class TextSectionWriter {
   WrittenValue weight(const TextWeight& weight, const Layout& layout);
   WrittenValue matrix(const TextWeight& weight);
   bool is_matrix(const std::string& name) const;
+  static bool is_integer(const std::string& name) {
+    return name == "ids" || name == "pos" || name == "slot";
+  }
+  /// Brings an operand to where some of its letters are unsharded.
+  WrittenValue bring_whole(const std::string& name, std::string_view letters);
   /// Returns the layout in which a pointwise line is computed.
   Layout layout_of_map(const TextLine& line, const std::vector<std::string>& operands);
-  /// Returns the indicator of where a value exists; "" where it exists everywhere.
-  std::string indicator_of(const TextLine& line, const std::vector<std::string>& operands) const;
-  /// Gives a moved value the indicator of its operand. Throws Error("layouts_c12", ...) if it has
-  /// letters that the line lacks, or the line one of its own.
-  void carry_indicator(const TextLine& line, const std::string& operand);
-  /// Returns " where see", by the name that the indicator has in the program.
-  std::string where(const std::string& indicator, const Layout& layout);
+  /// Returns the indicators of a value's own and of its operands: it exists where none is 0.
+  std::vector<std::string> indicators_of(const TextLine& line,
+                                         const std::vector<std::string>& operands) const;
+  std::vector<std::string> indicators_of(const std::string& name) const;
+  /// Gives a moved value the indicators of its operand. Throws Error("layouts_c12", ...) if one has
+  /// letters that the line lacks.
+  void carry_indicators(const TextLine& line, const std::string& operand);
+  /// Returns " where see and near", by the names that indicators have in the program.
+  std::string where(const std::vector<std::string>& indicators, const Layout& layout);
   /// Returns the expression with the program's names for values, in this layout.
   Expression in_program(const Expression& e, const Layout& layout);
   std::string constants(const Expression& e, const Layout& layout);
@@ -87,9 +98,9 @@ class TextSectionWriter {
   ProgramWriter w_;
   std::map<std::string, Layout> of_embedding_;
   std::map<std::string, std::vector<WrittenValue>> copies_;
-  std::map<std::string, std::string> letters_;            // of the section's values
-  std::map<std::string, std::string> indicator_;          // of values that do not exist everywhere
-  std::map<std::string, const Expression*> differences_;  // of lines that are sub(a, b)
+  std::map<std::string, std::string> letters_;                  // of the section's values
+  std::map<std::string, std::vector<std::string>> indicators_;  // of what does not exist everywhere
+  std::map<std::string, const Expression*> differences_;        // of lines that are sub(a, b)
 };
 
 }  // namespace shardproof

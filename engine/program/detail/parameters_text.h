@@ -16,12 +16,12 @@ void read_parameters(const Statement& statement, Op& op, const std::vector<std::
 /// Returns the parameters as a call prints them behind its operands: ", E, zy".
 std::string parameters_text(const Op& op);
 
-/// Takes " where w" off the end of an operand or an expression; `indicator` is w, or empty.
+/// Takes " where w and u" off the end of an operand or an expression; `indicators` are w and u.
 std::string_view take_where(const Statement& statement, std::string_view text,
-                            std::string& indicator);
-/// Appends the indicator, if there is one, to the operands.
-void put_where(Op& op, const std::string& indicator);
-/// " where w", or nothing.
+                            std::vector<std::string>& indicators);
+/// Appends the indicators to the operands.
+void put_where(Op& op, const std::vector<std::string>& indicators);
+/// " where w and u", or nothing.
 std::string where_text(const Op& op);
 
 }  // namespace shardproof

@@ -64,11 +64,12 @@ class Rules : public OpRules {
     OpRules::unsharded(n, arg(i).layout, which);
   }
 
-  /// Requires that the indicator of `where`, the last operand, has some of a value's letters,
+  /// Requires that the indicators of `where`, the last operands, have some of a value's letters,
   /// sharded as they are.
-  void indicator(int n, const Type& of) const {
-    if (!op_.masked) return;
-    const Type& w = args_.back();
+  void indicators(int n, const Type& of) const {
+    for (std::size_t i = op_.operands(); i < args_.size(); ++i) indicator(n, of, args_[i]);
+  }
+  void indicator(int n, const Type& of, const Type& w) const {
     for (const Layout::Dim& dim : w.layout.dims()) {
       const auto at = of.layout.find(dim.letter);
       require(at.has_value(), n, "the indicator {} has {}, which {} lacks", w.layout, dim.letter,
@@ -124,8 +125,10 @@ Types masses(const Rules& rules, const Type& e, const Torus& torus);
 Types draw(const Rules& rules, const Type& e, const Type& masses, const Torus& torus);
 
 Types map(const Rules& rules, const Op& op);
-Types max(const Rules& rules, const Op& op);
+/// max, stored_sum, mean.
+Types local_reduction(const Rules& rules, const Op& op);
 Types sum(const Rules& rules, const Op& op);
+Types top(const Rules& rules, const Op& op);
 Types turn(const Rules& rules, const Op& op);
 Types gather(const Rules& rules, const Type& index, const Type& table);
 

@@ -127,18 +127,20 @@ Allowed activated(Ffn ffn, const std::vector<const Value*>& args, const Setting&
   return each(*args[0], interval, &setting.by());
 }
 
-/// Bounds of a contraction with an indicator: what does not exist is +0.
-Bounds bounds_where_present(const Op& op, const std::vector<const Value*>& args,
-                            const Setting& setting) {
+/// Bounds of a contraction: what does not exist is +0.
+Bounds bounds_of_product(const Op& op, const std::vector<const Value*>& args,
+                         const Setting& setting) {
   Bounds bounds = bounds_of_contraction(op, args, setting);
+  if (op.indicators == 0) return bounds;
   Value present;
   for (const Layout::Dim& dim : op.results[0].layout.dims())
     present.shape.push_back(
         scalar::extent(args[0]->layout.find(dim.letter) ? *args[0] : *args[1], dim.letter));
   present.parts.emplace_back(bounds.parts.at(0).size(), 1.0F);
-  present = scalar::where_present(op, std::move(present), *args.back());
-  for (std::size_t i = 0; i < bounds.parts[0].size(); ++i)
-    if (present.whole()[i] == 0.0F) bounds.parts[0][i] = {0.0, 0.0};
+  present = scalar::where_present(op, std::move(present), args);
+  for (std::vector<Interval>& part : bounds.parts)
+    for (std::size_t i = 0; i < part.size(); ++i)
+      if (present.whole()[i] == 0.0F) part[i] = {0.0, 0.0};
   return bounds;
 }
 
@@ -150,8 +152,7 @@ Allowed allowed(const Op& op, std::size_t result, const std::vector<const Value*
   const auto x = [&](std::size_t arg, std::size_t i) { return wide(args[arg]->whole()[i]); };
   switch (op.kind) {
     case OpKind::einsum:
-      if (op.masked) return {{}, bounds_where_present(op, args, setting)};
-      return {{}, bounds_of_contraction(op, args, setting)};
+      return {{}, bounds_of_product(op, args, setting)};
     case OpKind::reduce_scatter:
     case OpKind::all_reduce:
       return {{}, bounds_of_reduction(op, t, setting)};
@@ -212,6 +213,9 @@ Allowed allowed(const Op& op, std::size_t result, const std::vector<const Value*
     case OpKind::draw:
     case OpKind::map:  // rounds once what the C library's functions give, as the scalar model does
     case OpKind::max:
+    case OpKind::stored_sum:  // the regime has one order of its additions, each rounded at once
+    case OpKind::mean:
+    case OpKind::top:
     case OpKind::turn:
     case OpKind::gather:
       break;

@@ -152,29 +152,50 @@ TEST(TextPrograms, RefuseLinesWithoutSteps) {
   EXPECT_EQ(
       with("mid : BLE = store(add(in, before(attn_out)))"),
       "layouts_c12: m.model line 54: mid_1: before is an op, for which programs have no step");
-  EXPECT_EQ(with("mid : BLE = mul(add(in, attn_out), top(attn_out, E, 3))").substr(0, 47),
-            "layouts_c12: m.model line 54: mid_1: top is an ");
-  EXPECT_EQ(with("mid : BLE = add(add(in, attn_out), sum(attn_out, E, stored))"),
-            "layouts_c12: m.model line 54: mid_1: its sum is stored after each addend, for which "
-            "programs have no step");
-  EXPECT_EQ(with("mid : BLE = mul(add(in, attn_out), mean(mean(score, M), KG))").substr(0, 47),
-            "layouts_c12: m.model line 54: mid_1: mean is an");
+  EXPECT_EQ(
+      with("mid : BLE = add(in, mul(attn_out, einsum(BL,BL->B; pos, pos)))"),
+      "layouts_c12: m.model line 54: mid_1: it contracts int32 numbers, for which programs have "
+      "no step");
   EXPECT_EQ(refusal("gemma-2", "k_cache : BMKQ = append(k_rot, pos)",
                     "k_cache : BMKQ = append(k_rot, pos)\nmore : BMKQ = append(v, pos) if local",
                     kPlainTable),
             "layouts_c12: m.model line 53: more: it is a cache of some layers alone, for which "
             "programs have no step");
-  EXPECT_EQ(refusal("llama-3", "max : BLKG = max(score, M)",
-                    "seen : BLKGM where see = turn(score, M, half 0)\nmax : BLKG = max(score, M)",
-                    kPlainTable)
-                .substr(0, 12),
-            "layouts_c12:");
-  EXPECT_EQ(refusal("gemma-2", "scaled : BLKGM = store(mul(dot, scale))",
-                    "close : BLKGM where see_near = mul(dot, 2)\n"
-                    "scaled : BLKGM = store(mul(close, scale))",
-                    kPlainTable),
-            "layouts_c12: m.model line 57: close: it exists where see and see_near, for which "
-            "programs have no step");
+  EXPECT_EQ(refusal("experts", "left : BLNY = mul(wanted, open) unless dense",
+                    "left : BLNY where open = wanted unless dense", kPlainTable),
+            "layouts_c12: m.model line 79: best: its operand exists where open, which has N, for "
+            "which programs have no step");
+}
+
+TEST(TextPrograms, OfWhatExistsInPlaces) {
+  const PhasePrograms p =
+      programs(config_of(handed("experts")), Strategy::parse("ws2d:batch").table());
+  ASSERT_EQ(p.other_layers.size(), 1U);
+  expect_lines(p.layer,
+               {"score : B_zyxLKGM = map(store(mul(dot, scale)) where near and see; scale = "
+                "0.35355339059327373 [Q=8]) is score",
+                "max : B_zyxLKG = max(score where near and see, M) is max",
+                "middle_1 : B_zyxLKG = mean(score where near and see, M) is middle_1"});
+  expect_lines(
+      p.layer_program(1),
+      {"open : BLN = top(group, N, 2) is open", "chosen : BLX = top(best, X, 3) is chosen",
+       "picked : BLX = map(prob where chosen) is picked",
+       "typical_1 : BL = mean(picked where chosen, X) is typical_1",
+       "e_gate : BLXD partialsum-x = einsum(BLE,XED->BLXD; norm2, we_gate where chosen) is e_gate",
+       "e_gatea : BLXD = all_reduce(e_gate, x) is e_gate"});
+  const auto table = Strategy::parse("ws1d:heads").table();
+  const ModelText text = parse_model_text(
+      "model m\ndim E one\ndim F two\ndim H three\ndim Q four\ndim V five\nsmall E=24, F=24, H=24, "
+      "Q=4, V=24\nembedding\nweight table : VE\nweight slopes : H\n"
+      "embed : BLE = gather(table, ids, V)\nramp : HM = einsum(H,M->HM; slopes, slot)\n"
+      "last : BL = within(pos, 3, 4)\nlayer\nweight wk : EQ\nweight wq : EHQ\nweight w : EF\n"
+      "k : BLQ = einsum(BLE,EQ->BLQ; in, wk)\nk_cache : BMQ = append(k, pos)\n"
+      "q : BLHQ = einsum(BLE,EHQ->BLHQ; in, wq)\n"
+      "score : BLHM = add(einsum(BLHQ,BMQ->BLHM; q, k_cache), ramp)\n"
+      "most : BL where last = max(score, HM)\nout : BLE = mul(in, most)\n"
+      "head\nlogits : BLV = einsum(BLE,VE->BLV; in, table)\n");
+  const PhasePrograms of_heads = programs(config_of(text), table);
+  expect_lines(of_heads.embed, {"ramp : H_zyxM = map(add(mul(slopes, slot), 0)) is ramp"});
 }
 
 }  // namespace

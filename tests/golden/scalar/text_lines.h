@@ -40,6 +40,15 @@ inline const std::vector<LineAndStep>& layer_lines() {
       {"rs : BLHM = merge_dim(raw_score, KG->H)", "merge_dim(raw_score, KG->H)"},
       {"score : BLHM = mul(rs, scale)", "map(mul(rs, scale) where see; scale = 0.5 [Q=4])"},
       {"max : BLH = max(score, M)", "max(score where see, M)"},
+      {"close : BLHM where near = mul(score, 2)", "map(mul(score, 2) where near and see)"},
+      {"max2 : BLH = max(close, M)", "max(close where near and see, M)"},
+      {"mean2 : BLH = mean(close, M)", "mean(close where near and see, M)"},
+      {"mean3 : BE = mean(norm, L)", "mean(norm, L)"},
+      {"mean4 : HM = mean(score, BL)", "mean(score where see, BL)"},
+      {"added : BLH = sum(close, M, stored)", "stored_sum(close where near and see, M)"},
+      {"added2 : BLQ = sum(q, H, stored)", "stored_sum(q, H)"},
+      {"both : BLE where first = einsum(BLHQ,EHQ->BLE + BLKQ,EKQ->BLE; rot, wq; k, wk)",
+       "einsum(BLHQ,EHQ->BLE + BLKQ,EKQ->BLE; rot, wq; k, wk where first)"},
       {"less : BLHM = sub(score, max)", "map(sub(score, max) where see)"},
       {"exp : BLHM = exp(less)", "map(exp(less) where see; less = sub(score, max))"},
       {"pow : BLHM = exp2(sub(score, max))", "map(exp2(sub(score, max)) where see)"},
@@ -48,6 +57,7 @@ inline const std::vector<LineAndStep>& layer_lines() {
       {"raw_attn : BLKGQ = einsum(BLKGM,BMKQ->BLKGQ; es, kc)", "einsum(BLKGM,BMKQ->BLKGQ; es, kc)"},
       {"ra : BLHQ = merge_dim(raw_attn, KG->H)", "merge_dim(raw_attn, KG->H)"},
       {"attn : BLHQ = store(div(ra, denom))", "map(store(div(ra, denom)))"},
+      {"ramp : EM = einsum(E,M->EM; g, slot)", "map(add(mul(g, slot), 0))"},
       {"two_terms : BLE = einsum(BLHQ,EHQ->BLE + BLKQ,EKQ->BLE; attn, wq; k, wk)",
        "einsum(BLHQ,EHQ->BLE + BLKQ,EKQ->BLE; attn, wq; k, wk)"},
       {"act : BLE = silu(norm)", "map(silu(norm))"},
@@ -75,13 +85,27 @@ inline const std::vector<LineAndStep>& embedding_lines() {
       {"embed : BLE = gather(table, ids, V)", "gather(ids, table)"},
       {"far : BLM = sub(slot, pos)", "map(sub(slot, pos) as BLM)"},
       {"see : BLM = within(far, -inf, 0)", "map(within(far, -inf, 0))"},
+      {"near : BLM = within(far, -1, 0)", "map(within(far, -1, 0))"},
+      {"first : BL = within(pos, 1, 3)", "map(within(pos, 1, 3))"},
       {"far2 : BLM = mul(sub(pos, slot), far)", "map(mul(sub(pos, slot), far))"},
       {"cos : BLQ = gather(rope_cos, pos, P)", "gather(pos, rope_cos)"}};
   return all;
 }
 
-/// The text with these lines.
-inline ModelText text_of_lines() {
+/// More lines of `layer`, for numbers that have an order.
+inline const std::vector<LineAndStep>& ordered_lines() {
+  static const std::vector<LineAndStep> all{
+      {"most : BLE = top(norm, E, 3)", "top(norm, E, 3)"},
+      {"equals : BLE = top(near_0, E, 4)", "top(near_0, E, 4)"},
+      {"seen : BLHM = top(close, H, 2)", "top(close where near and see, H, 2)"},
+      {"picked : BLE where most = norm", "map(norm where most)"},
+      {"mean5 : BL = mean(picked, E)", "mean(picked where most, E)"},
+      {"top2 : BLE where first = top(picked, E, 1)", "map(top2_1 where first)"}};
+  return all;
+}
+
+/// The text with these lines, with those that need an order if it is `ordered`.
+inline ModelText text_of_lines(bool ordered) {
   std::string text =
       "model lines\ndim E one\ndim H two\ndim K three\ndim G = H // K\ndim Q four\ndim V five\n"
       "dim P six\nnumber eps\nnumber two\nnumber scale = Q ** -0.5\nnumber half = 2 / Q\n"
@@ -90,6 +114,8 @@ inline ModelText text_of_lines() {
   for (const LineAndStep& one : embedding_lines()) text += one.line + "\n";
   text += "layer\nweight g : E\nweight b : E\nweight wq : EHQ\nweight wk : EKQ\n";
   for (const LineAndStep& one : layer_lines()) text += one.line + "\n";
+  if (ordered)
+    for (const LineAndStep& one : ordered_lines()) text += one.line + "\n";
   return parse_model_text(text + "head\nlogits : BLV = einsum(BLE,VE->BLV; in, table)\n");
 }
 

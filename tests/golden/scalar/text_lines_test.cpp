@@ -12,6 +12,7 @@
 #include "oracle/graph/field_run.h"
 #include "oracle/graph/run.h"
 #include "tests/engine/run_program.h"
+#include "weights/text/flat.h"
 
 namespace shardproof {
 namespace {
@@ -20,12 +21,14 @@ constexpr std::int64_t kRows = 2, kPrompt = 5;
 
 /// What both regimes' walks are asked.
 struct Asked {
-  ModelText text = text_of_lines();
+  ModelText text;
   TextSizes sizes = sizes_of(text);
   Passes passes = Passes(kRows, kPrompt, 2, 1);
   IntTensor ids = IntTensor({kRows, kPrompt});
 
-  Asked() { ids.data = {1, 3, 5, 0, 2, 6, 4, 1, 2, 3}; }
+  explicit Asked(bool ordered) : text(flat_text(text_of_lines(ordered))) {
+    ids.data = {1, 3, 5, 0, 2, 6, 4, 1, 2, 3};
+  }
 
   Shape shape_of(const std::string& letters) const {
     Shape shape;
@@ -42,6 +45,7 @@ std::string id_of(const std::string& weight) {
 class Floats {
  public:
   using Whole = Tensor;
+  static constexpr bool kOrdered = true;
 
   Floats(const Asked& asked, ActType act) {
     std::map<std::string, Tensor, std::less<>> weights;
@@ -84,6 +88,7 @@ class Floats {
 
 class Elements {
  public:
+  static constexpr bool kOrdered = false;
   using Whole = Array<FieldElement>;
 
   Elements(const Asked& asked, ActType act) {
@@ -131,7 +136,7 @@ class Elements {
 template <class Regime>
 class Beside {
  public:
-  explicit Beside(ActType act) : regime_(asked_, act) {}
+  explicit Beside(ActType act) : asked_(Regime::kOrdered), regime_(asked_, act) {}
 
   /// Returns how many elements of a line's value differ from the step's, in all passes.
   std::size_t differences(const LineAndStep& one, bool of_layer) const {
@@ -216,6 +221,9 @@ void expect_equal() {
     for (const bool of_layer : {false, true})
       for (const LineAndStep& one : of_layer ? layer_lines() : embedding_lines())
         EXPECT_EQ(beside.differences(one, of_layer), 0U) << one.line;
+    if (!Regime::kOrdered) continue;
+    for (const LineAndStep& one : ordered_lines())
+      EXPECT_EQ(beside.differences(one, true), 0U) << one.line;
   }
 }
 
@@ -236,6 +244,11 @@ TEST(TextLines, ThatAreOthersDiffer) {
       {"qi : BLHQ", "turn(q, Q, half 4)"},
       {"raw_score : BLKGM", "einsum(BLKGQ,BMKQ->BLKGM; qs, kc)"},
       {"max : BLH", "max(score, M)"},
+      {"max2 : BLH", "max(close, M)"},
+      {"max2 : BLH", "max(close where see, M)"},
+      {"mean2 : BLH", "mean(close where see, M)"},
+      {"added : BLH", "sum(close, M)"},
+      {"both : BLE", "einsum(BLHQ,EHQ->BLE + BLKQ,EKQ->BLE; rot, wq; k, wk)"},
       {"exp : BLHM", "map(exp(less); less = sub(score, max))"},
       {"denom : BLH", "sum(score, M)"},
       {"act : BLE", "map(gelu(norm))"},
@@ -244,6 +257,10 @@ TEST(TextLines, ThatAreOthersDiffer) {
     EXPECT_GT(floats.differences(one, true), 0U) << one.call;
     EXPECT_GT(elements.differences(one, true), 0U) << one.call;
   }
+  const LineAndStep ordered[] = {{"most : BLE", "top(norm, E, 2)"},
+                                 {"most : BLE", "top(d, E, 3)"},
+                                 {"seen : BLHM", "top(close where see, H, 2)"}};
+  for (const LineAndStep& one : ordered) EXPECT_GT(floats.differences(one, true), 0U) << one.call;
   // Names matter in the field alone.
   const LineAndStep names[] = {{"mu : BL", "map(div(sx, E); E = 8)"},
                                {"score : BLHM", "map(mul(rs, scale) where see; scale = 0.5)"},

@@ -26,6 +26,15 @@ inline const std::vector<StepForm>& step_forms() {
       {"max(x, EF)", {"BELF"}, "EF"},
       {"max(x, B)", {"BEL"}, "B"},
       {"max(x where w, E)", {"BLE", "where BE"}, "E"},
+      {"max(x where w and u, EL)", {"BLE", "where BE", "where EL"}, "EL"},
+      {"stored_sum(x, EF)", {"BELF"}, "EF"},
+      {"stored_sum(x where w, B)", {"BEL", "where EB"}, "B"},
+      {"mean(x, E)", {"BEL"}, "E"},
+      {"mean(x where w, FB)", {"BELF", "where LF"}, "FB"},
+      {"top(x, E, 1)", {"BEL"}, "E"},
+      {"top(x where w, E, 1)", {"BLE", "where BE"}, "E"},
+      {"top(x where w and u, E, 1)", {"ELB", "where BE", "where E"}, "E"},
+      {"map(exp(a) where w and u)", {"BLE", "where BE", "where LE"}},
       {"sum(x, EF)", {"BELF"}},
       {"sum(x, L)", {"BLE"}},
       {"turn(x, Q, half 4)", {"BQH"}, "Q"},
@@ -38,7 +47,11 @@ inline const std::vector<StepForm>& step_forms() {
       {"einsum(BLE,EF->FBL; x, w)", {"BLE", "EF"}},
       {"einsum(aBE,BEa->Ba; x, y)", {"aBE", "BEa"}},
       {"einsum(BE,EF->FB + BG,GF->FB; a, w; g, u)", {"BE", "EF", "BG", "GF"}, "EG"},
-      {"einsum(KBE,BEF->FKB; x, w where m)", {"KBE", "BEF", "where KF"}, "E"},
+      {"einsum(KBE,BEF->FKB; x, w where m)", {"KBE", "BEF", "where KF"}},
+      {"einsum(BE,EF->BF + BG,GF->BF; a, w; g, u where m)",
+       {"BE", "EF", "BG", "GF", "where F"},
+       "EG"},
+      {"einsum(BE,EF->FB; a, w where m and u)", {"BE", "EF", "where FB", "where B"}},
   };
   return all;
 }

@@ -28,7 +28,9 @@ auto put_elements(const std::shared_ptr<const Field>& field) {
 }
 
 RC_GTEST_PROP(TextStepsInTheField, OnChipsHaveTheElementsOfOneChip, ()) {
-  const StepForm form = *rc::gen::elementOf(step_forms());
+  const StepForm form = *rc::gen::suchThat(rc::gen::elementOf(step_forms()), [](const auto& one) {
+    return !one.call.starts_with("top");  // numbers of a field have no order
+  });
   const DrawnStep step = draw_step(form);
   const auto field = field_of(7);
   const RunStep here(form, step, step.torus, true, put_elements(field));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <array>
 #include <map>
 #include <string>
 
@@ -18,9 +19,10 @@ constexpr const char* kTexts[] = {"llama-3", "gpt-2", "gemma-2", "cohere", "qwen
 constexpr const char* kTori[] = {"2x2x2", "4x2x3", "1x3x1"};
 constexpr const char* kStrategies[] = {"ws1d:heads", "ws2d:batch", "wg-xyz:batch"};
 
-void require_equal(std::string_view keys) {
+template <class Texts>
+void require_equal(const Texts& texts, std::string_view keys) {
   OneInN runs(11, "runs of texts");
-  for (const char* text : kTexts)
+  for (const char* text : texts)
     for (const char* torus : kTori) {
       OracleMemo memo;
       for (const char* strategy : kStrategies) {
@@ -34,14 +36,43 @@ void require_equal(std::string_view keys) {
     }
 }
 
-TEST(HandedTexts, AreEqualInTheExactRegime) { require_equal("regime=exact"); }
-TEST(HandedTexts, AreEqualInTheF32Regime) { require_equal("regime=f32"); }
-TEST(HandedTexts, AreEqualInTheFieldRegime) { require_equal("regime=field"); }
+TEST(HandedTexts, AreEqualInTheExactRegime) { require_equal(kTexts, "regime=exact"); }
+TEST(HandedTexts, AreEqualInTheF32Regime) { require_equal(kTexts, "regime=f32"); }
+TEST(HandedTexts, AreEqualInTheFieldRegime) { require_equal(kTexts, "regime=field"); }
 TEST(HandedTexts, AreEqualWithActivationsAsBf16) {
-  require_equal("act=bf16 weights=bf16 chunk=3 prompt=5");
+  require_equal(kTexts, "act=bf16 weights=bf16 chunk=3 prompt=5");
 }
 TEST(HandedTexts, AreEqualInRingsWithPartialSumsAsBf16) {
-  require_equal("regime=f32 act=bf16 schedule=ring wire=bf16 acc=bf16");
+  require_equal(kTexts, "regime=f32 act=bf16 schedule=ring wire=bf16 acc=bf16");
+}
+
+/// Experts by groups, a window beside causality, sums that are stored after each addend.
+TEST(TextOfExperts, IsEqual) {
+  for (const char* keys : {"regime=exact", "regime=f32", "act=bf16 weights=bf16 chunk=3 prompt=5",
+                           "regime=f32 act=bf16 schedule=ring wire=bf16 acc=bf16",
+                           "regime=f32 schedule=tree chunk=2 prompt=7"})
+    require_equal(std::array{"experts"}, keys);
+}
+
+TEST(TextOfExperts, HasNoMeaningInTheField) {
+  const Case c = case_of_text("experts", "torus=1x2x1 prefill=ws1d:heads regime=field");
+  try {
+    make_plan(c);
+    FAIL() << "it is not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.label(), "case_model");
+    EXPECT_NE(error.message().find("regime=field is not for a text with top"), std::string::npos);
+  }
+  // A user's table is judged in the exact regime alone.
+  OracleMemo memo;
+  VerifyOptions options;
+  options.also_field = true;
+  const Judgement judgement =
+      verify_case(case_of_text("experts", "torus=1x2x1 prefill=ws1d:heads"), memo, options);
+  EXPECT_EQ(judgement.verdict, Verdict::equal);
+  EXPECT_FALSE(judgement.field.has_value());
+  ASSERT_FALSE(judgement.notes.empty());
+  EXPECT_NE(judgement.notes.back().find("no order"), std::string::npos);
 }
 
 TEST(HandedTexts, AreEqualUnderAnotherTableInTheDecode) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -93,7 +94,7 @@ void expect_right(const std::string& name, const Case& c) {
 
 TEST(TracesOfTexts, OfEveryRegimeAreRight) {
   OneInN some(3, "models");
-  for (const char* name : {"llama-3", "gpt-2", "gemma-2", "cohere", "qwen3"}) {
+  for (const char* name : {"llama-3", "gpt-2", "gemma-2", "cohere", "qwen3", "experts"}) {
     if (!some()) continue;
     const ModelText text = small_text(name);
     for (const char* keys :
@@ -307,6 +308,32 @@ void differ_by_their_line(const char* regime) {
   }
   if (!kSanitized) {
     EXPECT_GE(judged, 400);
+  }
+}
+
+/// The value of another expert, or a mark too few, is the first divergence.
+TEST(TracesOfTexts, AWrongChoiceOfExpertsIsTheFirstDivergence) {
+  for (const char* regime : {"regime=exact", "regime=f32"}) {
+    const ModelText text = small_text("experts");
+    const Case c = case_with_text(
+        text, fmt::format("torus=2x1x2 prefill=ws2d:batch prompt=5 gen=2 {}", regime));
+    for (const auto& [old_line, new_line, line] : std::vector<std::array<std::string, 3>>{
+             {"top(best, X, experts)", "top(best, X, groups)", "chosen"},
+             {"top(best, X, experts)", "top(prob, X, experts)", "chosen"},
+             {"top(group, N, groups)", "top(group, N, experts)", "open"},
+             {"sum(e_weighed, X, stored)", "sum(e_out, X, stored)", "moe_out"},
+             {"picked : BLX where chosen = prob", "picked : BLX = prob", "picked"},
+             {"mean(picked, X)", "mean(prob, X)", "typical"},
+             {"score : BLKGM where near =", "score : BLKGM =", "score"}}) {
+      std::string other = print_model_text(text);
+      const auto at = other.find(old_line);
+      ASSERT_NE(at, std::string::npos) << old_line;
+      other.replace(at, old_line.size(), new_line);
+      const dump::Verdict verdict =
+          verdict_of(trace_of(make_typed_plan(plan_of_other_text(c, parse_model_text(other)))));
+      EXPECT_TRUE(first_of(verdict).ends_with("." + line))
+          << regime << " " << new_line << ": " << first_of(verdict);
+    }
   }
 }
 
