@@ -43,7 +43,9 @@ const LayoutValue* find_value(std::string_view name) { return row_named(layout_v
 /// The value, then the values whose lines apply to it, in order of precedence.
 std::vector<std::string_view> lineage(std::string_view name) {
   std::vector<std::string_view> names;
-  for (; !name.empty(); name = find_value(name)->same_as) names.push_back(name);
+  for (const LayoutValue* value = find_value(name); value != nullptr;
+       value = find_value(value->same_as))
+    names.push_back(value->name);
   return names;
 }
 

@@ -132,10 +132,7 @@ Layout TextLayouts::home(std::string_view letters) const {
 }
 
 LayoutLine TextLayouts::matrix(const TextWeight& weight) const {
-  const bool named =
-      std::any_of(layout_values().begin(), layout_values().end(),
-                  [&](const LayoutValue& value) { return value.name == weight.name; });
-  if (const LayoutLine* const own = named ? table_.find(weight.name) : nullptr)
+  if (const LayoutLine* const own = table_.find(weight.name))
     if (own->steps[0].layout.letters() == weight.letters) return *own;
   const LayoutLine* const all = table_.find("weights");
   if (all == nullptr)
@@ -161,9 +158,7 @@ LayoutLine TextLayouts::matrix(const TextWeight& weight) const {
 }
 
 const LayoutLine* TextLayouts::line(const std::string& value) const {
-  const bool named = std::any_of(layout_values().begin(), layout_values().end(),
-                                 [&](const LayoutValue& one) { return one.name == value; });
-  if (!named || value == "hidden" || value == "attend" || value == "weights") return nullptr;
+  if (value == "hidden" || value == "attend" || value == "weights") return nullptr;
   const LayoutLine* const own = table_.find(value);
   const ValueRow* const row = value_row(value, &model_);
   return own != nullptr && row != nullptr && own->steps[0].layout.letters() == row->dims ? own

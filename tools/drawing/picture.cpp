@@ -19,12 +19,12 @@ namespace shardproof {
 namespace {
 
 /// Returns the part of a layer to which the value of a role belongs; "" if unknown.
-std::string_view section(const Role& role) {
+std::string_view section(const Role& role, const ModelRows* rows) {
   if (role.kind == Role::Kind::weight) {
-    const WeightRow* const weight = weight_row(role.name);
+    const WeightRow* const weight = weight_row(role.name, rows);
     return weight == nullptr ? "" : to_string(weight->section);
   }
-  const ValueRow* const value = value_row(role);
+  const ValueRow* const value = value_row(role, rows);
   return value == nullptr ? "" : to_string(value->section);
 }
 
@@ -59,7 +59,7 @@ std::string draw(const Scene& scene) {
   for (std::size_t i = 0; i < scene.program.ops.size(); ++i) {
     const Op& op = scene.program.ops[i];
     const bool stays = i > 0 && only_moves(scene.program, op);
-    add(stays ? "" : section(op.results[0].role),
+    add(stays ? "" : section(op.results[0].role, scene.program.rows.get()),
         is_collective(op.kind) ? collective_card(scene, op, i) : local_card(scene, op));
   }
   return page(cards, scene.heading());

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "engine/run/plan.h"
 #include "weights/base/error.h"
@@ -19,11 +20,11 @@ struct TableView {
 };
 
 /// Prints the table in file format, each arrow with its ops and the elements that one chip sends in
-/// a comment below its line, followed by the arrows that the rules add. Throws what partition()
-/// throws.
+/// a comment below its line, followed by the arrows that the rules add; then, if the model is a
+/// text, those of its other kinds of layers. Throws what make_plan throws.
 std::string table_text(const TableView& view);
 
-/// Returns the table as JSON (docs/json.md).
-nlohmann::json table_json(const TableView& view);
+/// Returns the table as JSON (docs/json.md), once for each kind of layers.
+std::vector<nlohmann::json> table_json(const TableView& view);
 
 }  // namespace shardproof::tools

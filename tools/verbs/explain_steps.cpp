@@ -1,12 +1,16 @@
 #include "tools/verbs/explain_steps.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "engine/layouts/layer_kinds.h"
 #include "engine/program/explain.h"
 #include "engine/run/dim_padding.h"
 #include "tools/command/layer_files.h"
@@ -27,15 +31,21 @@ struct Explained {
   std::string without_ops;  ///< text shown if it has no ops
 };
 
-/// Returns the layouts of a layer program's resident weights: "wq E_xH_zyQ, wk ...".
-std::string resident_layouts(const Program& layer) {
-  std::string text;
-  for (const ValueDecl& input : layer.inputs)
-    if (input.role.kind == Role::Kind::weight && input.layout.rank() > 1 &&
-        weight_row(input.role.name, layer.rows.get())->kind == WeightKind::matrix)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", input.role.name,
-                          input.layout.to_string());
-  return text;
+/// Returns the layouts of the resident weights of a phase's layers, each once: "wq E_xH_zyQ, wk
+/// ...".
+std::string resident_layouts(const PhasePrograms& phase) {
+  std::vector<std::string> layouts;
+  for (const Program* const layer : phase.all())
+    if (layer->name == kLayerProgram)
+      for (const ValueDecl& input : layer->inputs) {
+        if (input.role.kind != Role::Kind::weight || input.layout.rank() < 2 ||
+            weight_row(input.role.name, layer->rows.get())->kind != WeightKind::matrix)
+          continue;
+        std::string one = fmt::format("{} {}", input.role.name, input.layout.to_string());
+        if (std::find(layouts.begin(), layouts.end(), one) == layouts.end())
+          layouts.push_back(std::move(one));
+      }
+  return fmt::format("{}", fmt::join(layouts, ", "));
 }
 
 nlohmann::json as_json(const Explained& e, const Case& c, bool paper) {
@@ -66,8 +76,8 @@ nlohmann::json as_json(const Explained& e, const Case& c, bool paper) {
   return {{"program", e.title}, {"steps", steps}};
 }
 
-/// Draws a layer to a file; returns the exit code.
-int draw(const Subject& of, const Explained& layer, const StepsForm& o) {
+/// Draws a kind of layers to a file.
+void draw(const Subject& of, const Explained& layer, const StepsForm& o, const std::string& file) {
   const Case& c = of.c();
   const std::string pass =
       of.prefill ? fmt::format("prefill pass over {} positions of {} rows", c.prompt, c.batch)
@@ -75,10 +85,12 @@ int draw(const Subject& of, const Explained& layer, const StepsForm& o) {
                        "decode step: a new token for each of {} rows, {} cached positions "
                        "before it",
                        c.batch, c.prompt);
-  PictureOptions options{fmt::format("{} on torus {}", of.title, c.torus.to_string()),
-                         {fmt::format("model {}; one layer of one {}", model_text(c), pass)},
-                         o.paper,
-                         {}};
+  PictureOptions options{
+      fmt::format("{} on torus {}", of.title, c.torus.to_string()),
+      {fmt::format("model {}; one {} of one {}", model_text(c),
+                   layer.title == "layer" ? "layer" : "of " + layer.title, pass)},
+      o.paper,
+      {}};
   if (of.hands_over)
     options.notes.push_back(
         fmt::format("after prefill by {}; the hand-over is not drawn", c.prefill.to_string()));
@@ -88,9 +100,36 @@ int draw(const Subject& of, const Explained& layer, const StepsForm& o) {
                     c.prefix.length, of.prefixes()));
   if (!of.row_lengths().empty())
     options.notes.emplace_back("rows of unequal length; which slots are padding is not drawn");
-  replace_file(o.svg, picture(*layer.program, layer.types, c.torus, c.numerics, c.model, options),
+  replace_file(file, picture(*layer.program, layer.types, c.torus, c.numerics, c.model, options),
                "file_write");
+}
+
+/// Draws each kind of layers, the first to the file that is given, others beside it: layer.svg,
+/// layer.1.svg for layer 1 and those like it.
+int draw(const Subject& of, const std::vector<Explained>& layers,
+         const std::vector<LayerKind>& kinds, const StepsForm& o) {
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    std::filesystem::path file = o.svg;
+    if (i > 0) file.replace_extension(fmt::format(".{}{}", kinds[i].layers[0], ".svg"));
+    draw(of, layers[i], o, file.string());
+    if (layers.size() > 1) fmt::print("{}: {}\n", file.string(), layers[i].title);
+  }
   return 0;
+}
+
+/// Prints the layer program of a text, which no verb reads.
+void print_text(const LayerKind& kind, const Subject& of, const PhasePrograms& phase) {
+  const Case& c = of.c();
+  std::vector<std::string> caches;
+  for (const auto& [name, layout] : phase.caches())
+    caches.push_back(fmt::format("{} is {}", name, layout.to_string()));
+  const std::string title = title_of(kind, c.model.layers);
+  fmt::print("# {} of {} as a program (docs/program.md).\n",
+             title == "layer" ? "One layer" : "Each of " + title, of.title);
+  fmt::print("# Written for model {}, act={}, torus {}: {}.\n", model_text(c),
+             to_string(c.numerics.act), c.torus.to_string(), fmt::join(caches, ", "));
+  if (of.prefill) fmt::print("# It shards L, so it is a prefill only.\n");
+  fmt::print("{}", print_program(*kind.program));
 }
 
 /// Prints the layer program only, as a file that `verify --program` reads.
@@ -148,12 +187,15 @@ int explain_steps(const Subject& of, const StepsForm& o) {
   const Case& c = of.c();
   const RunPlan& plan = of.typed.plan;
   const PhasePrograms& phase = plan.programs(of.phase());
+  const std::vector<LayerKind> kinds = layer_kinds(phase, c.model.layers);
   std::vector<Explained> parts;
   const auto part = [&](std::string title, const Program& program, std::int64_t L) {
     parts.push_back({std::move(title), &program, check(program, c, L, of.M()), {}});
   };
   if (o.text) {
-    if (of.strategy)
+    if (c.model.rows != nullptr)
+      for (const LayerKind& kind : kinds) print_text(kind, of, phase);
+    else if (of.strategy)
       print_text(phase.layer, of);
     else
       fmt::print("{}", print_program(*c.prefill.program()));
@@ -167,8 +209,9 @@ int explain_steps(const Subject& of, const StepsForm& o) {
                                            plan.decode.cache.to_string());
   }
   part("embedding", phase.embed, of.L());
-  part("layer", phase.layer, of.L());
-  if (!o.svg.empty()) return draw(of, parts.back(), o);
+  if (!o.svg.empty()) parts.clear();
+  for (const LayerKind& kind : kinds) part(title_of(kind, c.model.layers), *kind.program, of.L());
+  if (!o.svg.empty()) return draw(of, parts, kinds, o);
   part("head", phase.head, of.L());
   part("sampling", phase.sample, of.L());
   if (o.json) {
@@ -178,18 +221,18 @@ int explain_steps(const Subject& of, const StepsForm& o) {
     fmt::print("{}\n", json_text(out));
     return 0;
   }
-  const std::string resident = resident_layouts(of.strategy ? phase.layer : *c.prefill.program());
+  const std::string resident = resident_layouts(phase);
   fmt::print("{} on torus {}, {}\n{}\n{}", of.title, c.torus.to_string(), model_text(c), of.pass(),
              rows_text(of, ""));
   fmt::print("resident weights: {}\n", wrapped(resident, 62, "  "));
   if (of.strategy && !of.hands_over)
     fmt::print("placed before the run, once\n");
-  else if (of.hands_over && resident_layouts(plan.prefill.layer) == resident)
+  else if (of.hands_over && resident_layouts(plan.prefill) == resident)
     fmt::print("same for prefill ({}) and decode: placed before the run, once\n",
                c.prefill.to_string());
   else if (of.hands_over)
     fmt::print("these are for decode; for prefill ({}):\n  {}\nboth are placed before the run\n",
-               c.prefill.to_string(), wrapped(resident_layouts(plan.prefill.layer), 76, "  "));
+               c.prefill.to_string(), wrapped(resident_layouts(plan.prefill), 76, "  "));
   for (const Explained& e : parts) {
     fmt::print("\n== {} ==\n", e.title);
     if (e.program->ops.empty() && !e.without_ops.empty())

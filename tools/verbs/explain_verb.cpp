@@ -35,9 +35,11 @@ int explain_tables(const std::vector<Strategy>& tables, const ExplainFlags& o) {
     const Subject of = subject(table, o.flags);
     const TableView view{of.c(), &table, of.phase(), of.L(), of.M(), o.paper};
     if (o.json) {
-      entries.push_back(table_json(view));
-      entries.back()["case"] = print_case(of.c());
-      if (of.c().lengths.given()) entries.back()["row_lengths"] = of.row_lengths();
+      for (nlohmann::json entry : table_json(view)) {
+        entry["case"] = print_case(of.c());
+        if (of.c().lengths.given()) entry["row_lengths"] = of.row_lengths();
+        entries.push_back(std::move(entry));
+      }
       continue;
     }
     const std::string where =
@@ -108,10 +110,6 @@ int explain(ExplainFlags& o) {
   if (o.rule) return explain_rule(*o.rule, o.json);
   if (o.program) return explain_steps(subject(*o.program, o.flags), o);
   const bool as_table = o.layouts && !o.text && o.svg.empty();
-  if (o.flags.has("model") && (as_table || o.text || !o.svg.empty()))
-    require_keys(o.flags.parse(), as_table ? "explain --layouts"
-                                  : o.text ? "explain --text"
-                                           : "explain --svg");
   std::vector<Strategy> tables;
   if (file) {
     tables = load_strategies(*o.layouts);
@@ -167,7 +165,8 @@ void add_explain(CLI::App& app, Action& chosen) {
                "decode.\n"
                "--prefill names another strategy for the prefill: then the hand-over of the\n"
                "caches is shown too. With --prefix the layer over the prefixes is, and where\n"
-               "their caches go.\n"
+               "their caches go. Of a text (--model FILE.model) each kind of layers is shown\n"
+               "once; --svg draws the others beside the first: layer.1.svg for layer 1.\n"
                "Example: shardproof explain ws2d:batch --torus 4x2x3 --prefill wg-xyz:batch\n"
                "         shardproof explain ws2d:batch --layouts\n"
                "         shardproof explain --layouts my.layouts\n"

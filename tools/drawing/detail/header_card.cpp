@@ -11,19 +11,22 @@
 
 #include "tools/drawing/detail/lettering.h"
 #include "tools/drawing/svg.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof {
 namespace {
 
-/// Returns the meaning of a dim letter.
-std::string_view word(char letter) {
+/// Returns " d_model", the meaning of a dim letter; those of a text's model are its own.
+std::string meaning(char letter, const TextModel* text) {
+  if (const TextDim* const dim = text == nullptr ? nullptr : text->text().dim(letter))
+    return dim->words.empty() ? "" : " " + dim->words;
   constexpr std::pair<char, std::string_view> kWords[] = {
       {'B', "batch"},      {'L', "positions"},  {'M', "cached"},      {'E', "d_model"},
       {'F', "d_ff"},       {'H', "heads"},      {'K', "kv heads"},    {'Q', "d_head"},
       {'V', "vocabulary"}, {'C', "candidates"}, {'S', "outer heads"}, {'R', "inner heads"},
       {'W', "words"},      {'P', "RoPE rows"},  {'J', "RoPE pairs"}};
   for (const auto& [known, role] : kWords)
-    if (known == letter) return role;
+    if (known == letter) return " " + std::string(role);
   return "";
 }
 
@@ -44,9 +47,10 @@ std::string extents(const Scene& scene) {
   for (const ValueDecl& input : scene.program.inputs) see(input);
   for (const Op& op : scene.program.ops)
     for (const ValueDecl& result : op.results) see(result);
+  const auto* const of_text = static_cast<const TextModel*>(scene.program.rows.get());
   std::string text;
   for (const auto& [letter, values] : seen)
-    text += fmt::format("{}{} {}={}", text.empty() ? "" : ", ", letter, word(letter),
+    text += fmt::format("{}{}{}={}", text.empty() ? "" : ", ", letter, meaning(letter, of_text),
                         fmt::join(values, ","));
   return text;
 }
