@@ -71,6 +71,7 @@ void expand(std::string_view shorthand, Case& c) {
   if (shorthand != kReleased)
     throw Error("case_numerics", fmt::format("numerics={:?}; legal: {}", shorthand, kReleased));
   c.numerics = kReleasedNumerics;
+  if (c.model.rows != nullptr) return;  // a text says what its caches hold
   if (c.model.cache == CacheType::f32)
     refuse_beside(shorthand, "cache", to_string(c.model.cache), to_string(CacheType::bf16));
   c.model.cache = CacheType::bf16;
@@ -186,24 +187,6 @@ void require_one_torus(const Case& c, std::string_view what) {
     throw Error("case_split", fmt::format("decode_torus={}: {} is of one torus; legal: leave "
                                           "decode_torus out",
                                           c.decode_torus->to_string(), what));
-}
-
-void require_keys_of_text(const Case& c) {
-  if (c.model.rows == nullptr) return;
-  const auto refuse = [&](std::string_view key, std::string_view why) {
-    throw Error("case_model", fmt::format("model={}: {} {}", print_model(c.model), key, why));
-  };
-  if (has_program(c)) refuse("a layer program", "is of a model of keys; legal: a table of layouts");
-  if (c.prefix.given()) refuse("prefix", "is not for a model's text; legal: no prefix");
-  if (c.pad_heads != 0 || c.pad_vocab != 0)
-    refuse("pad_heads and pad_vocab", "are not for a model's text; legal: leave them out");
-  if (c.numerics.weights == WeightType::int8)
-    refuse("weights=int8", "is not for a model's text; legal: f32, bf16");
-  if (!c.passes().full())
-    refuse("lengths", "are not for a model's text; legal: rows of one length");
-  if (c.numerics.regime == Regime::field && !has_meaning_in_field(c.model))
-    refuse("regime=field",
-           "is not for a text with top: numbers of a field have no order; legal: exact, f32");
 }
 
 bool has_meaning_in_field(const ModelConfig& model) {

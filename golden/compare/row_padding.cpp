@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
 namespace shardproof {
@@ -14,27 +15,56 @@ RowsOfPass::RowsOfPass(const PassPlan& pass) {
   }
 }
 
-std::vector<bool> row_padding(std::string_view dims, const Shape& shape, bool of_sampling,
-                              const RowsOfPass& rows) {
-  if (!dims.starts_with("B") || dims.starts_with("BM") || shape.empty() ||
-      static_cast<std::size_t>(shape[0]) != rows.tokens.size())
-    return {};
-  const bool has_places = dims.starts_with("BL");
-  const std::int64_t L = has_places ? shape[1] : 1;
-  const auto B = static_cast<std::size_t>(shape[0]);
-  if (element_count(shape) == 0) return {};
-  const std::int64_t place = element_count(shape) / (shape[0] * L);
-  const auto judged = [&](std::size_t b) -> std::int64_t {
-    return of_sampling ? (rows.samples[b] ? 1 : 0) : std::min(rows.tokens[b], L);
-  };
-  std::vector<bool> padding;  // stays empty without padding: most passes have rows of one length
-  for (std::size_t b = 0; b < B; ++b) {
-    if (judged(b) == L) continue;
-    if (padding.empty()) padding.resize(static_cast<std::size_t>(element_count(shape)), false);
-    const auto row = padding.begin() + static_cast<std::int64_t>(b) * L * place;
-    std::fill(row + judged(b) * place, row + L * place, true);
+namespace {
+
+bool is_cache(std::string_view dims) {
+  return dims.find('M') != std::string_view::npos && dims.find('L') == std::string_view::npos;
+}
+
+/// Returns the distance between neighbours of a dim.
+std::int64_t step_of(const Shape& shape, std::size_t dim) {
+  std::int64_t step = 1;
+  for (std::size_t d = dim + 1; d < shape.size(); ++d) step *= shape[d];
+  return step;
+}
+
+/// Marks each row's places along a dim from `judged` on; a value without it has one place.
+template <class Judged>
+std::vector<bool> marks(std::string_view dims, const Shape& shape, char along,
+                        const Judged& judged) {
+  const std::size_t row_dim = dims.find('B'), place_dim = dims.find(along);
+  const bool has_places = place_dim != std::string_view::npos;
+  const std::int64_t B = shape[row_dim], L = has_places ? shape[place_dim] : 1;
+  bool any = false;  // most passes have rows of one length
+  for (std::int64_t b = 0; b < B; ++b) any = any || judged(at(b)) < L;
+  if (!any) return {};
+  const std::int64_t row_step = step_of(shape, row_dim);
+  const std::int64_t place_step = has_places ? step_of(shape, place_dim) : 1;
+  std::vector<bool> padding(at(element_count(shape)), false);
+  for (std::int64_t i = 0; i < std::ssize(padding); ++i) {
+    const std::int64_t place = has_places ? i / place_step % L : 0;
+    padding[at(i)] = place >= judged(at(i / row_step % B));
   }
   return padding;
+}
+
+std::vector<bool> padding_of_rows(std::string_view dims, const Shape& shape, bool of_sampling,
+                                  const RowsOfPass& rows) {
+  const std::size_t row_dim = dims.find('B');
+  if (row_dim == std::string_view::npos || shape.size() != dims.size() ||
+      at(shape[row_dim]) != rows.tokens.size() || element_count(shape) == 0)
+    return {};
+  return marks(dims, shape, 'L', [&](std::size_t b) -> std::int64_t {
+    return of_sampling ? (rows.samples[b] ? 1 : 0) : rows.tokens[b];
+  });
+}
+
+}  // namespace
+
+std::vector<bool> row_padding(std::string_view dims, const Shape& shape, bool of_sampling,
+                              const RowsOfPass& rows) {
+  if (is_cache(dims)) return {};
+  return padding_of_rows(dims, shape, of_sampling, rows);
 }
 
 std::vector<bool> row_padding(const Role& role, const Shape& shape, const RowsOfPass& rows,
@@ -44,30 +74,24 @@ std::vector<bool> row_padding(const Role& role, const Shape& shape, const RowsOf
       role.kind == Role::Kind::weight || role.kind == Role::Kind::constant)
     return {};
   std::string dims(row->dims);
-  if (role.last && dims.starts_with("BL")) dims.erase(1, 1);
+  if (const auto places = dims.find('L'); role.last && places != dims.npos) dims.erase(places, 1);
   const bool of_sampling =
       row->per_block || row->drawing || (row->integer && role.kind == Role::Kind::checkpoint);
-  return row_padding(dims, shape, of_sampling, rows);
+  return row->cache ? std::vector<bool>() : padding_of_rows(dims, shape, of_sampling, rows);
 }
 
 std::vector<bool> padding_in_trace(std::string_view dims, const Shape& shape, bool of_sampling,
-                                   const PassPlan& pass) {
-  if (!dims.starts_with("BM")) return row_padding(dims, shape, of_sampling, RowsOfPass(pass));
-  const std::int64_t M = shape[1];
+                                   const PassPlan& pass, bool view_of_cache) {
+  const RowsOfPass rows(pass);
+  if (!is_cache(dims) || dims.find('B') == std::string_view::npos)
+    return row_padding(dims, shape, of_sampling, rows);
   if (element_count(shape) == 0) return {};
-  const std::int64_t slot = element_count(shape) / (shape[0] * M);
-  std::vector<bool> padding(static_cast<std::size_t>(element_count(shape)), false);
-  bool any = false;
-  std::int64_t row = 0;
+  std::vector<std::int64_t> ends;
   for (const PassRows& group : pass.rows)
-    for (std::int64_t n = 0; n < group.rows; ++n, ++row) {
+    for (std::int64_t n = 0; n < group.rows; ++n)
       // Slots hold the row's own tokens.
-      const std::int64_t end = std::min(group.end() - pass.prefix.length, M);
-      any = any || end < M;
-      std::fill(padding.begin() + (row * M + end) * slot, padding.begin() + (row + 1) * M * slot,
-                true);
-    }
-  return any ? padding : std::vector<bool>();
+      ends.push_back(view_of_cache && group.tokens == 0 ? 0 : group.end() - pass.prefix.length);
+  return marks(dims, shape, 'M', [&](std::size_t b) { return ends.at(b); });
 }
 
 }  // namespace shardproof

@@ -224,7 +224,8 @@ Expected whole_value(const Answer& answer, const Given& weights, const Scope& sc
                      const Role& role, const Shape& shape, const DimPadding& padding) {
   const std::string id = full_checkpoint(scope, scope.pass, role.name);
   const ValueRow* const row = value_row(role, scope.rows);
-  const bool cache = row != nullptr && row->cache;
+  // Slots that no token of a row has reached hold 0 in the model of a text, as the oracle has them.
+  const bool cache = row != nullptr && row->cache && scope.rows == nullptr;
   switch (role.kind) {
     case Role::Kind::checkpoint:
       if (row != nullptr && row->integer) return token(answer, id);

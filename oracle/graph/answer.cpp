@@ -27,12 +27,14 @@ oracle::Answer answer(const Weights& stored, const oracle::Request& request) {
                                             .prompt = request.prompt,
                                             .passes = request.passes,
                                             .sampling = request.sampling,
-                                            .seed = request.seed});
+                                            .seed = request.seed,
+                                            .row_ids = request.row_ids});
   oracle::Answer answer;
   answer.checkpoints = std::move(values.values);
   answer.tokens = std::move(values.tokens);
-  IntTensor sampled;
-  std::int64_t generated = 0;
+  const std::int64_t B = request.prompt.shape[0];
+  IntTensor sampled({B, 1});
+  std::vector<std::int64_t> generated(static_cast<std::size_t>(B), 0);
   for (std::int64_t i = 0; i < request.passes.size(); ++i) {
     const PassPlan plan = request.passes.at(i);
     answer.open(plan, Places(plan),
@@ -42,12 +44,16 @@ oracle::Answer answer(const Weights& stored, const oracle::Request& request) {
     answer.inputs[plan.name + ".slot"] = std::move(slots);
     if (!plan.sample) continue;
     Draws draws{request.sampling, request.seed, {}, 1.0};
-    for (std::int64_t b = 0; b < plan.batch(); ++b)
-      draws.rows.push_back({request.row(static_cast<std::size_t>(b)), generated});
-    ++generated;
+    const IntTensor& token = answer.tokens.at(plan.name + ".token");
+    std::size_t b = 0;
+    for (const PassRows& group : plan.rows)
+      for (std::int64_t n = 0; n < group.rows; ++n, ++b) {
+        draws.rows.push_back({request.row(b), generated[b]});
+        if (!plan.samples(group)) continue;
+        ++generated[b];
+        sampled.data[b] = token.data[b];
+      }
     answer.draws[plan.name] = std::move(draws);
-    sampled = answer.tokens.at(plan.name + ".token");
-    sampled.shape.push_back(1);
   }
   return answer;
 }
@@ -110,6 +116,11 @@ field::Answer answer_in_field(const field::Request& request) {
     if (!plan.sample) continue;
     const field::Tensor last = last_logits(answer.checkpoints.at(plan.name + ".logits"), pass);
     field::sample(answer, pass, plan.name, {&last, kVariable});
+    field::Tensor& token = answer.checkpoints.at(plan.name + ".token");
+    std::size_t b = 0;
+    for (const PassRows& group : plan.rows)
+      for (std::int64_t n = 0; n < group.rows; ++n, ++b)
+        if (!plan.samples(group)) token.data[b] = {};
   }
   return answer;
 }

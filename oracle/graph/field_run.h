@@ -20,14 +20,14 @@ struct FieldRequest {
   const TextSizes& sizes;
   ActType act = ActType::f32;
   IntTensor ids;  ///< int32 [B, P]: id of row b at position t, in prefill and decode
-  Passes passes;  ///< every row has L tokens in every pass
+  Passes passes;  ///< rows of unequal length run alone
   FieldSetting setting;
 };
 
 /// Returns every named value of every pass by id, "decode.1.layer0.q", with the text's letters.
 /// Weights are random by their ids in files. Throws Error: "field_setting", "field_zero" (a divisor
-/// without an inverse), "oracle_range" (rows of unequal length or shared prefixes), "oracle_graph"
-/// (`top`, which asks for an order; gather beyond its table).
+/// without an inverse), "oracle_range" (shared prefixes), "oracle_graph" (`top`, which asks for an
+/// order; gather beyond its table).
 std::map<std::string, field::Tensor> run_in_field(const FieldRequest& request);
 
 }  // namespace shardproof::oracle::graph

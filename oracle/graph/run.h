@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -24,8 +25,13 @@ struct Request {
   IntTensor prompt;  ///< int32 [B, L]
   Passes passes;
   Sampling sampling = {};
-  std::uint64_t seed = 1;  ///< seed of the numbers that draw tokens
-  double unit = 1.0;       ///< a logit in base e: ln 2 in a base-2 model
+  std::uint64_t seed = 1;                  ///< seed of the numbers that draw tokens
+  double unit = 1.0;                       ///< a logit in base e: ln 2 in a base-2 model
+  std::vector<std::int64_t> row_ids = {};  ///< sampling ids of rows; default: row index
+
+  std::int64_t row(std::size_t b) const {
+    return row_ids.empty() ? static_cast<std::int64_t>(b) : row_ids.at(b);
+  }
 };
 
 /// Every named value of every pass in the exact regime.

@@ -76,19 +76,15 @@ class ValuesBefore {
   /// Keeps a value's last position in each row that has a token, if a line reads it.
   void keep(const std::string& name, const Value& value, const Place<Scalar>& place) {
     if (!read_before_.contains(name)) return;
-    const auto L = static_cast<size_t>(place.extent('L'));
     Value last = at_position(value, 0);
     const auto old = ended_.find({place.layer, name});
     last.presence.reset();
     const size_t b_step = static_cast<size_t>(step_of(last.letters, last.shape, 'B'));
     const auto rows = static_cast<size_t>(place.extent('B'));
     for (size_t i = 0; i < last.data.size(); ++i) {
-      const size_t row = i / b_step % rows;
-      std::int64_t token = -1;
-      for (size_t t = 0; t < L; ++t)
-        if (place.positions[row * L + t] >= 0) token = static_cast<std::int64_t>(t);
-      if (token >= 0)
-        last.data[i] = element_before(value, last, i, static_cast<size_t>(token) + 1,
+      const std::int64_t tokens = place.tokens[i / b_step % rows];
+      if (tokens > 0)
+        last.data[i] = element_before(value, last, i, static_cast<size_t>(tokens),
                                       static_cast<size_t>(last.letters.find('L')));
       else
         last.data[i] = old == ended_.end() ? math_.number(0) : old->second.data[i];

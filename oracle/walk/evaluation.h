@@ -107,7 +107,7 @@ class Evaluation {
                           static_cast<std::int64_t>(sizes_.number(e.parameters[2])));
       case ModelForm::append: {
         Value& cache = caches_[{place_.layer, &e}];
-        return append_to(math_, cache, x, place_.positions, place_.extent('M'));
+        return append_to(math_, cache, x, place_);
       }
       default:
         return view_dims(x, e.parameters[0], e.parameters[1], place_.shape_of(e.parameters[1]));

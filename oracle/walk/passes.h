@@ -10,7 +10,7 @@
 
 namespace shardproof::oracle::graph {
 
-/// Returns the tokens of a pass in which every row has L of them.
+/// Returns the tokens of a pass, from its ids [B, L]; the ids of padding are any of the vocabulary.
 Tokens tokens_of(const PassPlan& pass, const IntTensor& ids);
 
 /// "decode.1.layer0.q", or "decode.1.embed" with a negative layer.

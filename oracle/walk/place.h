@@ -25,6 +25,7 @@ template <class Scalar>
 struct Place {
   std::map<char, std::int64_t> extents;  ///< of the pass; in a loop L is 1
   std::vector<std::int64_t> positions;   ///< [B, L]
+  std::vector<std::int64_t> tokens;      ///< [B], of each row; what follows in L is padding
   std::int64_t layer = -1;               ///< -1 stands for no layer
   TextSection section = TextSection::embedding;
   const LoopPosition<Scalar>* loop = nullptr;  ///< null outside of loops

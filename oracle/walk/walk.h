@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -24,10 +23,13 @@ namespace shardproof::oracle::graph {
 /// Stands for a token's id that is not known.
 inline constexpr std::int64_t kUnknownToken = -1;
 
-/// One pass's rows, all with L tokens, at positions start[b] to start[b] + L - 1.
+/// One pass's rows at L neighbouring positions each. A row's tokens are the first ones; the rest is
+/// padding, which no cache and no later pass sees.
 struct Tokens {
   Shape shape;  ///< [B, L]
   std::vector<std::int64_t> ids, positions;
+  std::vector<std::int64_t> tokens;  ///< [B], of each row
+  std::int64_t slots = 0;            ///< M, of the caches after the pass
 };
 
 /// Runs a text, line by line, over whole tensors: an interpreter of expressions with numbers
@@ -64,13 +66,13 @@ class Walk {
     place_.extents = sizes_.extents;
     place_.extents['B'] = tokens.shape[0];
     place_.extents['L'] = tokens.shape[1];
-    for (const std::int64_t p : tokens.positions) slots_ = std::max(slots_, p + 1);
-    place_.extents['M'] = slots_;
+    place_.extents['M'] = tokens.slots;
     place_.positions = tokens.positions;
+    place_.tokens = tokens.tokens;
     Names names;
     names["ids"] = integers("BL", tokens.ids);
     names["pos"] = integers("BL", tokens.positions);
-    std::vector<std::int64_t> slots(static_cast<size_t>(slots_));
+    std::vector<std::int64_t> slots(static_cast<size_t>(tokens.slots));
     std::iota(slots.begin(), slots.end(), 0);
     names["slot"] = integers("M", slots);
     section(TextSection::embedding, -1, names);
@@ -163,7 +165,6 @@ class Walk {
   Weights weights_;
   Seen seen_;
   std::vector<std::vector<LineGroup>> orders_;
-  std::int64_t slots_ = 0;
   Place<Scalar> place_;
   ValuesBefore<Math> before_;
   Evaluation<Math> evaluation_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "golden/bounds/value/replay.h"
+#include "golden/compare/row_padding.h"
 #include "oracle/walk/passes.h"
 #include "oracle/walk/walk.h"
 #include "oracle/walk/weights.h"
@@ -123,6 +124,12 @@ void TextReplay::take(const std::string& id, const TextLine& line, Lettered<Esti
         throw Error("bounds_c1",
                     fmt::format("{} has shape [{}], the model's has [{}]", id,
                                 fmt::join(of.value.shape, ","), fmt::join(value.shape, ",")));
+      // A dump may have anything at padding.
+      const std::vector<bool> padding =
+          padding_in_trace(line.letters, value.shape, false, pass(place_of(id).pass),
+                           line.expression.op != ModelOp::append);
+      for (std::size_t i = 0; i < padding.size(); ++i)
+        if (padding[i]) of.value.set(i, of.expected.number(i));
     } else {
       of.value = lines_.as_read(line, of.expected, declared(place_of(id)));
     }

@@ -61,6 +61,24 @@ TEST(RowPadding, InATraceIsInCachesBehindARowsTokensToo) {
   EXPECT_TRUE(padding_in_trace("EHQ", {3, 4, 1}, false, pass).empty());
 }
 
+/// A text's value may have its letters in any order; what it makes of a cache has no row that has
+/// no token.
+TEST(RowPadding, OfATextsValueIsAlongItsLetters) {
+  const PassPlan pass{.name = "prefill.c1",
+                      .previous = "prefill.c0",
+                      .phase = Phase::prefill,
+                      .L = 2,
+                      .cached = 2,
+                      .rows = {{1, 2, 1, true}, {1, 1, 0, true}, {1, 2, 2, true}},
+                      .sample = true};
+  EXPECT_EQ(padding_in_trace("LB", {2, 3}, false, pass), (Marks{0, 1, 0, 1, 1, 0}));
+  EXPECT_EQ(padding_in_trace("MB", {4, 3}, false, pass),
+            (Marks{0, 0, 0, 0, 1, 0, 0, 1, 0, 1, 1, 0}));
+  EXPECT_EQ(padding_in_trace("MB", {4, 3}, false, pass, true),
+            (Marks{0, 1, 0, 0, 1, 0, 0, 1, 0, 1, 1, 0}));
+  EXPECT_TRUE(padding_in_trace("M", {4}, false, pass).empty());
+}
+
 /// Caches have slots of a row's own tokens: those of its prefix of two are elsewhere.
 TEST(RowPadding, BehindAPrefixIsCountedFromTheRowsOwnTokensOn) {
   const PassPlan pass{.name = "prefill.c1",

@@ -103,7 +103,6 @@ TEST(HandedTexts, SampleAtRandomByTheirOwnLogits) {
 TEST(HandedTexts, RefuseKeysThatProgramsHaveNoStepsFor) {
   for (const auto& [keys, word] :
        std::map<std::string, std::string>{{"weights=int8", "weights=int8"},
-                                          {"lengths=4,2 batch=2", "lengths"},
                                           {"prefix=1:2", "prefix"},
                                           {"pad_heads=48", "pad_heads"},
                                           {"pad_vocab=288", "pad_vocab"}}) {

@@ -109,6 +109,17 @@ TEST(TracesOfTexts, OfEveryRegimeAreRight) {
   }
 }
 
+/// Padding may hold anything, NaN too; a token, and a slot of one, may not.
+TEST(TracesOfTexts, OfRowsOfUnequalLengthAreRight) {
+  for (const char* name : {"llama-3", "gpt-2", "gemma-2"})
+    for (const char* keys : {"", "regime=f32 schedule=ring", "act=bf16 regime=f32", "regime=field"})
+      expect_right(
+          name, case_with_text(small_text(name), fmt::format("torus=2x1x2 prefill=ws2d:heads "
+                                                             "decode=wg-x:batch prompt=5 chunk=2 "
+                                                             "lengths=5,1,3,2 batch=4 {}",
+                                                             keys)));
+}
+
 /// An f32 array's element, whatever stood there.
 void poke(dump::StoredArray& array, std::size_t i, float v) {
   std::memcpy(array.bytes.data() + i * sizeof v, &v, sizeof v);
@@ -150,6 +161,27 @@ TEST(TracesOfTexts, AWrongElementIsTheFirstDivergence) {
     }
     EXPECT_GT(number, 150);
   }
+}
+
+TEST(TracesOfTexts, AreJudgedAtTheTokensOfRowsAlone) {
+  const dump::Dump right = trace_of(make_typed_plan(
+      case_with_text(small_text("llama-3"),
+                     "torus=1x1x1 prefill=ws2d:batch regime=f32 prompt=4 lengths=4,2 batch=2")));
+  ASSERT_EQ(verdict_of(right).first, std::nullopt);
+  const auto first_with = [&](const std::string& name, std::size_t i) {
+    dump::Dump wrong = right;
+    poke(wrong.values.find(name)->second.whole, i, std::nanf(""));
+    return first_of(verdict_of(wrong));
+  };
+  // [B, L, F]: the second row has two tokens; [B, M, K, Q]: and two slots.
+  const std::string up = "prefill.c0.layer0.up", v_cache = "prefill.c0.layer0.v_cache";
+  const std::size_t F = right.values.find(up)->second.whole.size() / 8;
+  EXPECT_EQ(first_with(up, 6 * F), "");
+  EXPECT_EQ(first_with(up, 6 * F - 1), up);
+  EXPECT_EQ(first_with(up, 4 * F - 1), up);
+  const std::size_t slot = right.values.find(v_cache)->second.whole.size() / 8;
+  EXPECT_EQ(first_with(v_cache, 6 * slot), "");
+  EXPECT_EQ(first_with(v_cache, 6 * slot - 1), v_cache);
 }
 
 /// The values that a user knows, the names of the text: what lies between them is derived.
@@ -208,7 +240,7 @@ TEST(TracesOfTexts, AValueOfAnotherLayersLineIsUnknown) {
 /// A trace of another writer may name any key; those that are not for texts are refused as such.
 TEST(TracesOfTexts, OfKeysThatTextsDoNotTakeAreRefused) {
   const dump::Dump right = f32_trace("llama-3", "");
-  for (const char* key : {"lengths=5,3,5,4", "prefix=1:2", "weights=int8", "pad_vocab=24"}) {
+  for (const char* key : {"prefix=1:2", "weights=int8", "pad_vocab=24"}) {
     dump::Dump dump = right;
     dump.attributes["case"] += std::string(" ") + key;
     std::string& line = dump.attributes["case"];

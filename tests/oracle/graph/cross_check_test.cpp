@@ -104,7 +104,11 @@ RC_GTEST_PROP(GraphWalkInTheField, HasTheNumbersOfTheModelByHand, ()) {
   RC_LOG() << d << "\n" << text_of_model(d.config, weights) << "\n";
   const ModelText text = parse_model_text(text_of_model(d.config, weights));
   const TextSizes sizes = sizes_of(text);
-  const Passes passes(rows, length, d.chunk, d.gen);
+  std::vector<std::int64_t> lengths;
+  const bool ragged = *rc::gen::arbitrary<bool>();
+  for (std::int64_t b = 0; b < rows; ++b)
+    lengths.push_back(ragged ? draw(1, static_cast<int>(length)) : length);
+  const Passes passes(lengths, length, d.chunk, d.gen);
   const IntTensor ids = generate_ids(d.config, d.seed, rows, length + d.gen);
   const FieldSetting setting{.seed = d.seed};
   const auto walked =

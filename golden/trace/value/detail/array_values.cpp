@@ -121,8 +121,9 @@ std::vector<bool> ArrayValues::padding_of(const Subject& subject) const {
   const bool of_samples =
       subject.meaning == Meaning::token || subject.meaning == Meaning::candidates ||
       subject.meaning == Meaning::drawing || subject.meaning == Meaning::indices;
+  const ValueRow* const row = value_row(subject.name, run_.claim.source_case.model.rows.get());
   return padding_in_trace(subject.dims, subject.shape, of_samples,
-                          pass_named(subject.pass, run_.passes));
+                          pass_named(subject.pass, run_.passes), row != nullptr && !row->cache);
 }
 
 // ---- whether it fits ----
