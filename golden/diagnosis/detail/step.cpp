@@ -124,6 +124,7 @@ class Step::Run {
     at_.extents['L'] = plan_.L;
     at_.extents['M'] = plan_.cached + plan_.L + (appends_ ? 0 : plan_.prefix.length);
     at_.positions = tokens.positions;
+    at_.tokens = tokens.tokens;
     at_.section = TextSection::layer;
     at_.layer = step.place_.layer;
     std::vector<std::int64_t> slots(at(at_.extents['M']));
@@ -235,7 +236,7 @@ class Step::Run {
       old = oracle::graph::in_order(value_of(before, line.letters),
                                     "BM" + oracle::graph::letters_but_rows(fresh.letters));
     }
-    Value all = oracle::graph::append_to(math_, old, fresh, at_.positions, at_.extents['M']);
+    Value all = oracle::graph::append_to(math_, old, fresh, at_);
     return oracle::graph::in_order(all, line.letters);
   }
 
