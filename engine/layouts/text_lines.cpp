@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/layouts/detail/text_section.h"
+#include "weights/text/flat.h"
 #include "weights/text/formula.h"
 
 namespace shardproof {
@@ -44,6 +45,14 @@ void collect_exponents(const Expression& e, std::set<std::string>& names) {
 Layout TextSectionWriter::layout_of_map(const TextLine& line,
                                         const std::vector<std::string>& operands) {
   const Layout home = layouts_.home(line.letters);
+  // A contraction's result by itself: where it was completed.
+  std::vector<std::string> values;
+  for (const std::string& name : operands)
+    if (model_.weight(name) == nullptr && !is_word(name)) values.push_back(name);
+  if (values.size() == 1 && letters_of(values[0]) == line.letters) {
+    const ValueRow* const row = value_row(values[0], &model_);
+    if (row != nullptr && row->contraction) return current(values[0]).layout;
+  }
   if (layouts_.in_attention(line.letters) || line.letters.find('V') != std::string::npos)
     return home;
   // Where its operands are, if all that have its channels agree.
@@ -125,98 +134,137 @@ void TextSectionWriter::map(const TextLine& line) {
                   where(indicators, layout), constants(e, layout));
   indicators_[line.name] = indicators;
   keep(line, w_.step(line.name, layout, call, line.name));
+  if (layouts_.in_attention(line.letters)) bring(line.name, layouts_.home(line.letters));
 }
 
 // ---- contractions and reductions ----
+
+WrittenValue TextSectionWriter::complete(const TextLine& line, WrittenValue value,
+                                         const Layout& home) {
+  // Along the table's line of the result, or of the pointwise line that it is a part of: q, not its
+  // product by itself. Pointwise lines, a store among them, come before the moves that follow.
+  for (const TextSection section : kTextSections)
+    for (const TextLine& of : model_.flat().section(section).lines) {
+      const LayoutLine* const own = layouts_.line(of.name);
+      std::vector<std::string> reads{of.name};
+      if (of.expression.kind == Expression::Kind::call && is_pointwise(of.expression.op))
+        collect_names(of.expression, reads);
+      if (own == nullptr || of.letters != line.letters ||
+          std::find(reads.begin(), reads.end(), line.name) == reads.end())
+        continue;
+      for (const LayoutStep& step : own->steps)
+        if (value.layout.is_partial()) value = lead(line.name, value, step.layout);
+    }
+  return lead(line.name, value, home, true);
+}
+
+Layout TextSectionWriter::operand_layout(const std::string& name, const std::string& letters,
+                                         const Layout* matrix, const TextLine& line) {
+  if (matrix == nullptr)
+    return layouts_.in_attention(line.expression.terms[0].a + line.expression.terms[0].b)
+               ? layouts_.home(letters)
+               : TextLayouts::restricted(current(name).layout, letters);
+  // By its own rows, and as the matrix on the letters that both have.
+  const Layout rows = TextLayouts::restricted(layouts_.residual(), "BL");
+  const bool vocabulary = line.letters.find('V') != std::string::npos;
+  std::vector<Layout::Dim> dims;
+  for (const char letter : letters)
+    dims.push_back({letter, matrix->find(letter) ? matrix->axes(letter)
+                            : vocabulary         ? Axes()
+                                                 : rows.axes_or_none(letter)});
+  return Layout(std::move(dims), {});
+}
+
+Layout TextSectionWriter::product_layout(const TextLine& line, std::size_t term, const Layout& a,
+                                         const Layout& b) const {
+  const ContractionTerm& spec = line.expression.terms[term];
+  Axes used, partial;
+  std::vector<Layout::Dim> dims;
+  const auto use = [&](const Axes& axes) {
+    for (const Axis axis : axes) {
+      if (used.has(axis))
+        throw layouts_.refused(
+            "layouts_c6", {},
+            fmt::format("{}: {} is {} where {} is {}: axis {} is used twice", line.name,
+                        line.expression.args[2 * term].text, a.to_string(),
+                        line.expression.args[2 * term + 1].text, b.to_string(), to_char(axis)));
+      used = used.with(axis);
+    }
+  };
+  for (const char letter : spec.result) {
+    dims.push_back({letter, (a.find(letter) ? a : b).axes(letter)});
+    use(dims.back().axes);
+  }
+  for (const char letter : spec.a + spec.b) {
+    if (spec.result.find(letter) != std::string::npos) continue;
+    const Axes fresh = (a.find(letter) ? a : b).axes(letter).without(partial);
+    use(fresh);
+    partial = partial.with(fresh);
+  }
+  return Layout(std::move(dims), partial);
+}
 
 void TextSectionWriter::einsum(const TextLine& line) {
   const Expression& e = line.expression;
   if (std::any_of(e.args.begin(), e.args.end(),
                   [](const Expression& arg) { return is_integer(arg.text); }))
     return product_of_elements(line);
-  const Layout home = layouts_.home(line.letters);
-  const Layout rows = TextLayouts::restricted(layouts_.residual(), "BL");
-  std::string call = "einsum(", operands_text;
+  std::vector<std::optional<WrittenValue>> written(e.args.size());
+  std::vector<Layout> operands(e.args.size());
   std::optional<Layout> product;
-  std::vector<std::string> operands;  // that exist where the result can
+  const auto letters = [&](std::size_t i) {
+    return i % 2 == 0 ? e.terms[i / 2].a : e.terms[i / 2].b;
+  };
   for (std::size_t t = 0; t < e.terms.size(); ++t) {
-    const ContractionTerm& term = e.terms[t];
-    const std::string names[2] = {e.args[2 * t].text, e.args[2 * t + 1].text};
-    const std::string letters[2] = {term.a, term.b};
-    std::optional<WrittenValue> written[2];
-    for (const int i : {0, 1})
-      if (is_matrix(names[i])) written[i] = matrix(*model_.weight(names[i]));
-    for (const int i : {0, 1}) {
-      if (written[i]) continue;
-      Layout layout = layouts_.home(letters[i]);
-      if (written[1 - i]) {
-        // By its own rows, and as the matrix on the letters that both have.
-        const bool vocabulary = line.letters.find('V') != std::string::npos;
-        std::vector<Layout::Dim> dims;
-        for (const char letter : letters[i]) {
-          const bool of_matrix = written[1 - i]->layout.find(letter).has_value();
-          dims.push_back({letter, of_matrix    ? written[1 - i]->layout.axes(letter)
-                                  : vocabulary ? Axes()
-                                               : rows.axes_or_none(letter)});
-        }
-        layout = Layout(std::move(dims), {});
-      } else if (!layouts_.in_attention(letters[0] + letters[1])) {
-        layout = TextLayouts::restricted(current(names[0]).layout, letters[i]);
+    const std::size_t first = 2 * t;
+    for (const std::size_t i : {first, first + 1})
+      if (is_matrix(e.args[i].text)) {
+        written[i] = matrix(*model_.weight(e.args[i].text));
+        operands[i] = written[i]->layout;
       }
-      written[i] = bring(names[i], layout);
-    }
-    call += fmt::format("{}{},{}->{}", t > 0 ? " + " : "", term.a, term.b, term.result);
-    operands_text += fmt::format("; {}, {}", written[0]->name, written[1]->name);
-    Axes used, partial;
-    std::vector<Layout::Dim> dims;
-    const auto use = [&](const Axes& axes) {
-      for (const Axis axis : axes) {
-        if (used.has(axis))
-          throw layouts_.refused(
-              "layouts_c6", {},
-              fmt::format("{}: {} is {} where {} is {}: axis {} is used twice", line.name, names[0],
-                          written[0]->layout.to_string(), names[1], written[1]->layout.to_string(),
-                          to_char(axis)));
-        used = used.with(axis);
-      }
-    };
-    for (const char letter : term.result) {
-      const Layout& of = written[0]->layout.find(letter) ? written[0]->layout : written[1]->layout;
-      dims.push_back({letter, of.axes(letter)});
-      use(dims.back().axes);
-    }
-    for (const char letter : term.a + term.b) {
-      if (term.result.find(letter) != std::string::npos) continue;
-      const Axes axes =
-          written[term.a.find(letter) != std::string::npos ? 0 : 1]->layout.axes(letter);
-      const Axes fresh = axes.without(partial);
-      use(fresh);
-      partial = partial.with(fresh);
-    }
-    const Layout made(std::move(dims), partial);
+    for (const std::size_t i : {first, first + 1})
+      if (!written[i])
+        operands[i] = operand_layout(e.args[i].text, letters(i),
+                                     written[i ^ 1] ? &operands[i ^ 1] : nullptr, line);
+    const Layout made = product_layout(line, t, operands[first], operands[first + 1]);
     if (product && !(*product == made))
       throw layouts_.refused("layouts_c7", {},
                              fmt::format("{}: one term gives {}, another {}", line.name,
                                          product->to_string(), made.to_string()));
     product = made;
-    if (e.terms.size() == 1)
-      for (const std::string& name : names) {
-        std::string of;
-        for (const std::string& indicator : indicators_of(name)) of += letters_of(indicator);
-        if (std::all_of(of.begin(), of.end(), [&](char letter) {
-              return line.letters.find(letter) != std::string::npos;
-            }))
-          operands.push_back(name);
-      }
   }
-  indicators_[line.name] = indicators_of(line, operands);
+  const bool goes_home =
+      layouts_.in_attention(line.letters) || line.letters.find_first_of("EFV") != std::string::npos;
+  const Layout home = goes_home ? layouts_.home(line.letters) : product->with_partial({});
+  // If the way home begins with a slice of rows, the operands are sliced instead.
+  for (const Move& move : path(line.name, *product, home).moves) {
+    const std::string dim(1, move.op.dim);
+    if (move.op.kind != OpKind::slice || (dim != "B" && dim != "L")) break;
+    product = move.to;
+    for (Layout& operand : operands)
+      if (const auto at = operand.find(dim[0]))
+        operand = operand.with_axes(*at, product->axes(dim[0]));
+  }
+  std::string call = "einsum(", operands_text;
+  std::vector<std::string> present;  // operands that exist where the result can
+  for (std::size_t i = 0; i < e.args.size(); ++i) {
+    const std::string& name = e.args[i].text;
+    if (!written[i]) written[i] = bring(name, operands[i]);
+    if (i % 2 == 0)
+      call += fmt::format("{}{},{}->{}", i > 0 ? " + " : "", e.terms[i / 2].a, e.terms[i / 2].b,
+                          e.terms[i / 2].result);
+    operands_text += fmt::format("{} {}", i % 2 == 0 ? ";" : ",", written[i]->name);
+    std::string of;
+    for (const std::string& indicator : indicators_of(name)) of += letters_of(indicator);
+    if (e.terms.size() == 1 && std::all_of(of.begin(), of.end(), [&](char letter) {
+          return line.letters.find(letter) != std::string::npos;
+        }))
+      present.push_back(name);
+  }
+  indicators_[line.name] = indicators_of(line, present);
   // Of an operand that exists in places only, all products elsewhere are 0.
   call += operands_text + where(indicators_of(line, {}), *product) + ")";
-  keep(line, complete(line, w_.step(line.name, *product, call, line.name),
-                      layouts_.in_attention(line.letters) || product->is_partial() ||
-                              line.letters.find_first_of("EFV") != std::string::npos
-                          ? home
-                          : product->with_partial({})));
+  keep(line, complete(line, w_.step(line.name, *product, call, line.name), home));
 }
 
 void TextSectionWriter::product_of_elements(const TextLine& line) {

@@ -25,7 +25,11 @@ TextSectionWriter::TextSectionWriter(const TextSetting& setting, const std::stri
 void TextSectionWriter::stream(const std::string& role) {
   copies_["in"] = {w_.input("x", layouts_.residual(), role)};
   letters_["in"] = "BLE";
-  if (role != "in") return;
+  if (role != "in") {
+    // As the head of a model of keys, from the layout of the vocabulary's table.
+    bring("in", Layout::parse("BLE_x"));
+    return;
+  }
   if (const LayoutLine* const own = layouts_.line("in"))
     for (const LayoutStep& step : own->steps) bring("in", step.layout);
 }
@@ -89,13 +93,21 @@ std::string TextSectionWriter::letters_of(const std::string& name) const {
   return row == nullptr ? "" : std::string(row->dims);
 }
 
-WrittenValue TextSectionWriter::lead(const std::string& name, WrittenValue value,
-                                     const Layout& to) {
+Path TextSectionWriter::path(const std::string& name, const Layout& from, const Layout& to) const {
   try {
-    return w_.lead(std::move(value), to);
+    return w_.path(from, to);
   } catch (const Error& error) {
     throw layouts_.refused("layouts_c4", {}, fmt::format("{}: {}", name, error.message()));
   }
+}
+
+WrittenValue TextSectionWriter::lead(const std::string& name, WrittenValue value, const Layout& to,
+                                     bool until_complete) {
+  for (const Move& move : path(name, value.layout, to).moves) {
+    if (until_complete && !value.layout.is_partial()) break;
+    value = w_.move(value, move);
+  }
+  return value;
 }
 
 WrittenValue TextSectionWriter::current(const std::string& name) {
@@ -173,13 +185,6 @@ void TextSectionWriter::keep(const TextLine& line, const WrittenValue& value) {
   if (const LayoutLine* const own = layouts_.line(line.name))
     for (const LayoutStep& step : own->steps)
       if (!step.layout.is_partial()) bring(line.name, step.layout);
-}
-
-WrittenValue TextSectionWriter::complete(const TextLine& line, WrittenValue value,
-                                         const Layout& home) {
-  if (const LayoutLine* const own = layouts_.line(line.name))
-    for (const LayoutStep& step : own->steps) value = lead(line.name, value, step.layout);
-  return lead(line.name, value, home);
 }
 
 WrittenValue TextSectionWriter::bring_whole(const std::string& name, std::string_view letters) {

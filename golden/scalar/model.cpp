@@ -43,6 +43,13 @@ bool multiplies_weights(const Role& role, const ModelRows* rows) {
   return all.contains(role.name);
 }
 
+/// Returns true if a value's partial sums travel in the type of wire: those, and the lookup.
+bool travels_rounded(const Role& role, const ModelRows* rows) {
+  if (rows == nullptr) return role.name == "embed" || multiplies_weights(role, rows);
+  const ValueRow* const row = value_row(role.name, rows);
+  return row != nullptr && row->wire_rounds;
+}
+
 /// Returns the index of each row's token in the pass: the number of tokens from earlier passes.
 Draws draws_of(const RunPlan& plan, const PassPlan& pass) {
   const bool base2 = plan.source_case.model.softmax == Softmax::base2;
@@ -67,19 +74,17 @@ Draws draws_of(const RunPlan& plan, const PassPlan& pass) {
 scalar::Setting setting_of(const RunPlan& plan, const PassPlan& pass, const Op& op) {
   const Numerics& numerics = plan.source_case.numerics;
   const Role& role = op.results.at(0).role;
-  const bool of_matrix = multiplies_weights(role, plan.source_case.model.rows.get());
-  return {
-      .config = plan.source_case.model,
-      .torus = plan.programs(pass.phase).torus,
-      .schedule = numerics.schedule,
-      .rows = pass.rows,
-      .act_bf16 = numerics.act == ActType::bf16,
-      .prefix = pass.prefix.length,
-      .acc_bf16 = numerics.acc == FloatType::bf16 && of_matrix,
-      .wire_bf16 = numerics.wire == FloatType::bf16 &&
-                   (of_matrix || (plan.source_case.model.rows == nullptr && role.name == "embed")),
-      .placed_V = dim_padding(plan.source_case).placed('V', plan.source_case.model.V),
-      .draws = role.kind == Role::Kind::stat ? draws_of(plan, pass) : Draws()};
+  const ModelRows* const rows = plan.source_case.model.rows.get();
+  return {.config = plan.source_case.model,
+          .torus = plan.programs(pass.phase).torus,
+          .schedule = numerics.schedule,
+          .rows = pass.rows,
+          .act_bf16 = numerics.act == ActType::bf16,
+          .prefix = pass.prefix.length,
+          .acc_bf16 = numerics.acc == FloatType::bf16 && multiplies_weights(role, rows),
+          .wire_bf16 = numerics.wire == FloatType::bf16 && travels_rounded(role, rows),
+          .placed_V = dim_padding(plan.source_case).placed('V', plan.source_case.model.V),
+          .draws = role.kind == Role::Kind::stat ? draws_of(plan, pass) : Draws()};
 }
 
 ScalarModel::ScalarModel(const RunPlan& plan, const Weights& weights, const IntTensor& prompt)

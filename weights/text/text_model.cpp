@@ -49,7 +49,7 @@ TextModel::TextModel(const ModelText& text, const TextKeys& keys, std::string li
     : text_(text), flat_(flat_text(text)), sizes_(sizes_of(text, keys)) {
   line_ = std::move(line);
   extents_ = sizes_.extents;
-  std::set<std::string, std::less<>> matrices, names;
+  std::set<std::string, std::less<>> matrices, names, stored;
   const auto once = [&](const std::string& name, int at) {
     if (!names.insert(name).second)
       throw Error("model_c17", fmt::format("{}{} is defined in two sections; a model that runs has "
@@ -84,18 +84,25 @@ TextModel::TextModel(const ModelText& text, const TextKeys& keys, std::string li
   }
   for (const TextSection section : kTextSections) {
     std::set<std::string, std::less<>> own_lines;
+    const bool of_layer = section == TextSection::layer;
     for (const TextLine& flat : flat_.section(section).lines) {
       if (!own_lines.insert(flat.name).second) continue;
       once(flat.name, flat.line);
       const Expression& e = flat.expression;
       const auto is = [&](ModelOp op) { return e.kind == Expression::Kind::call && e.op == op; };
+      // A store, or what only moves such values.
+      const bool moves = is(ModelOp::append) || is(ModelOp::turn) ||
+                         (e.kind == Expression::Kind::call && row_of(e.op).form == ModelForm::view);
+      if (is(ModelOp::store) || (moves && stored.contains(e.args[0].text)))
+        stored.insert(flat.name);
       ValueRow row{.name = own(flat.name),
                    .dims = own(flat.letters),
-                   .per_layer = section == TextSection::layer,
-                   .stored = is(ModelOp::store),
+                   .per_layer = of_layer,
+                   .stored = stored.contains(flat.name),
                    .contraction = is(ModelOp::einsum),
-                   .acc = reads_matrix(e, matrices),
-                   .wire_rounds = reads_matrix(e, matrices),
+                   .acc = of_layer && reads_matrix(e, matrices),
+                   .wire_rounds = (of_layer && reads_matrix(e, matrices)) ||
+                                  (section == TextSection::embedding && is(ModelOp::gather)),
                    .cache = is(ModelOp::append),
                    .program_input = true,
                    .of_layer_input = section == TextSection::embedding || is(ModelOp::append)};

@@ -60,9 +60,20 @@ class TextSectionWriter {
 
   /// Keeps a complete value, and leads it through the table's line, if it has one.
   void keep(const TextLine& line, const WrittenValue& value);
-  /// Leads a value to where it is complete.
+  /// Leads a contraction's result through the table's line, and on until it is complete.
   WrittenValue complete(const TextLine& line, WrittenValue value, const Layout& home);
-  WrittenValue lead(const std::string& name, WrittenValue value, const Layout& to);
+  /// Leads a value to a layout, or along the way there until it is no partial sum.
+  WrittenValue lead(const std::string& name, WrittenValue value, const Layout& to,
+                    bool until_complete = false);
+  /// Returns the cheapest path of a value. Throws Error("layouts_c4", ...) if there is none.
+  Path path(const std::string& name, const Layout& from, const Layout& to) const;
+  /// Returns where a contraction takes an operand that is no matrix, beside `matrix` or another.
+  Layout operand_layout(const std::string& name, const std::string& letters, const Layout* matrix,
+                        const TextLine& line);
+  /// Returns the layout of one term's result. Throws Error("layouts_c6", ...) if an axis is used
+  /// twice.
+  Layout product_layout(const TextLine& line, std::size_t term, const Layout& a,
+                        const Layout& b) const;
   Error refused(const TextLine& line, const std::string& why) const;
 
   bool is_word(const std::string& name) const { return model_.flat().is_number(name); }

@@ -52,14 +52,20 @@ TEST(TextPrograms, OfLlamaInTwoDims) {
        "norm_2",
        "norm_2a : BL = all_reduce(norm_2, x) is norm_2",
        "q_1 : BLH_zyQ partialsum-x = einsum(BLE,EHQ->BLHQ; norm, wq) is q_1",
-       "q : B_zyxLHQ = map(store(q_1t)) is q",
+       // stored where it is complete, and moved in the stored type
+       "q : BLH_zyxQ = map(store(q_1r)) is q", "qt : B_zyxLHQ = all_to_all(q, H->B, zyx) is q",
+       // rows that would be sliced from the product are sliced from its operand
+       "norms : B_yLE_x = slice(norm, B, y) is norm",
+       "k_1 : B_yLK_zQ partialsum-x = einsum(BLE,EKQ->BLKQ; norms, wk) is k_1",
        "q_group : B_zyxLKGQ = split_dim(q_rot, H->KG, 6) is q_group",
        "dot : B_zyxLKGM = map(store(dot_1) where see) is dot",
        "exp : B_zyxLKGM = map(exp(sub(score, max)) where see) is exp",
        "max : B_zyxLKG = max(score where see, M) is max",
        "k_cache : B_zyxMKQ = append(k_cache_old, k_rot, poss zeros) is k_cache",
        "hidden : BLF_zyx = map(store(mul(act, up))) is hidden", "output out, k_cache, v_cache"});
-  expect_lines(p.head, {"input x : BLE_xzy is out",
+  expect_lines(p.head, {"input x : BLE_xzy is out", "xg : BLE_x = all_gather(x, E, zy) is out",
+                        "logits_1 : BLV_zy partialsum-x = einsum(BLE,VE->BLV; final_norm, unembed) "
+                        "is logits_1",
                         "last_logits : BV_zyx = last(logits) is last "
                         "logits"});
   EXPECT_EQ(print_program(p.sample).substr(0, 44), "input logits : BV_zyx is last logits\ncv : BC");

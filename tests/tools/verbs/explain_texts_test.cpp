@@ -107,7 +107,7 @@ TEST_F(Cli, ExplainNamesTheLinesAndReadersOfATextsArrows) {
                        "#     xg = all_gather\\(x, E, zy\\) +288\n# mid: BLE_xzy -> BLE_x +288\n")))
       << text;
   EXPECT_TRUE(
-      std::regex_search(text, std::regex("\n# q_1 for q: BLH_zyQ partialsum-x -> B_zyxLHQ +360\n")))
+      std::regex_search(text, std::regex("\n# q_1 for q: BLH_zyQ partialsum-x -> BLH_zyxQ +192\n")))
       << text;
   EXPECT_TRUE(std::regex_search(text, std::regex("\n# layers 0, 2 of 3, 11696 bytes each +2924\n")))
       << text;
