@@ -145,25 +145,39 @@ std::vector<Strategy> strategies_of(const PlanOptions& o) {
   return only;
 }
 
+/// Requires of a plan of a text's model what its programs have.
+void refuse_of_text(const PlanOptions& o, const ModelConfig& model) {
+  Case asked;
+  asked.model = model;
+  if (o.weights == "int8") asked.numerics.weights = WeightType::int8;
+  require_keys_of_text(asked);
+  if (o.search) require_keys(asked, "plan --search");
+  if (o.split) require_keys(asked, "plan --split");
+  if (o.volumes == "paper") require_keys(asked, "plan --volumes paper");
+}
+
+/// Returns the types that W matrices may have.
+std::vector<WeightType> types_of(const ModelConfig& model) {
+  if (model.rows != nullptr) return {WeightType::bf16};
+  return {WeightType::bf16, WeightType::int8};
+}
+
 }  // namespace
 
 cost::PlanRequest plan_request(const PlanOptions& o) {
   refuse_idle_flags(o);
   cost::PlanRequest r;
-  Case asked;
-  asked.model = read_model(o.model);
-  require_keys(asked, "plan");
-  r.model = asked.model;
+  r.model = read_model(o.model);
+  refuse_of_text(o, r.model);
   r.chip = cost::find_chip(
       o.chip, o.chips_file.empty() ? std::vector<cost::Chip>{} : cost::load_chips(o.chips_file));
   r.phase = word_of<cost::PlanPhase>("--phase", either(o.phase, "both"),
                                      {{"prefill", cost::PlanPhase::prefill},
                                       {"decode", cost::PlanPhase::decode},
                                       {"both", cost::PlanPhase::both}});
-  r.weights = word_of<std::vector<WeightType>>("--weights", o.weights,
-                                               {{"any", {WeightType::bf16, WeightType::int8}},
-                                                {"bf16", {WeightType::bf16}},
-                                                {"int8", {WeightType::int8}}});
+  r.weights = word_of<std::vector<WeightType>>(
+      "--weights", o.weights,
+      {{"any", types_of(r.model)}, {"bf16", {WeightType::bf16}}, {"int8", {WeightType::int8}}});
   r.goal = word_of<cost::Goal>(
       "--minimize", !o.minimize.empty() ? o.minimize : (o.latency.empty() ? "latency" : "cost"),
       {{"latency", cost::Goal::latency}, {"cost", cost::Goal::cost}});

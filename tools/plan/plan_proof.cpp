@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
 
+#include "engine/cost/plan/fitted_model.h"
 #include "weights/base/error.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof::tools {
 namespace {
@@ -43,8 +46,33 @@ std::int64_t channels_of(const ModelConfig& model, std::int64_t blocks) {
   return std::lcm(blocks, std::max(kChannels, model.Q));
 }
 
+/// Returns a text's model with its own small sizes, where it has them, and dims that the strategies
+/// divide.
+ModelConfig small_text(const ModelConfig& model, const ProvenPhases& phases) {
+  const TextModel& given = *text_model(model);
+  ModelConfig small = model;
+  try {
+    small = model_config(std::make_shared<const TextModel>(
+        given.text(), TextKeys{}, given.line().substr(0, given.line().find(','))));
+    const auto multiple = [&](char dim, std::int64_t extent) {
+      const std::int64_t unit = blocks_of(dim, phases);
+      return (extent + unit - 1) / unit * unit;
+    };
+    const std::int64_t group = small.K == 1 ? 1 : small.H / small.K;
+    const std::int64_t H = std::lcm(multiple('H', small.H), group);
+    return cost::with_extents(small, {{'E', multiple('E', small.E)},
+                                      {'F', multiple('F', small.F)},
+                                      {'H', H},
+                                      {'K', small.K == 1 ? 1 : H / group},
+                                      {'V', multiple('V', small.V)}});
+  } catch (const Error&) {  // it has no small sizes, or formulas that allow no others
+    return small;
+  }
+}
+
 /// Returns the model with one layer, few channels, and dims that the strategies divide.
 ModelConfig small_model(const ModelConfig& model, const ProvenPhases& phases) {
+  if (model.rows != nullptr) return small_text(model, phases);
   const auto unit = [&](char dim) { return blocks_of(dim, phases); };
   const std::int64_t group = model.K == 1 ? 1 : model.H / model.K;
   const std::int64_t H = std::lcm(unit('H'), group);

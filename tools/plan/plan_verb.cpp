@@ -109,7 +109,9 @@ void add_plan(CLI::App& app, Action& chosen) {
                         const std::string& kind = "") {
     return verb->add_option(flag, value, help)->type_name(kind);
   };
-  text("--model", o->model, "PRESET[,KEY=VALUE...] [palm-540b];\nsee shardproof list models");
+  text("--model", o->model,
+       "PRESET[,KEY=VALUE...] or FILE.model[,KEY=VALUE...]\n[palm-540b]; see shardproof list "
+       "models");
   CLI::Option* chips = text("--chips", o->chips, "How many: 64, a list 64,128 or a range 8-256");
   CLI::Option* torus = text("--torus", o->torus, "The torus, XxYxZ, in place of --chips");
   torus->excludes(chips);
@@ -126,7 +128,7 @@ void add_plan(CLI::App& app, Action& chosen) {
              kMostPositions);
   add_number(*verb, "--gen", o->gen, "Decode steps [64, or half a shorter context]", 1,
              kMostPositions);
-  text("--weights", o->weights, "Type of the W matrices: int8, bf16, any [any]");
+  text("--weights", o->weights, "Type of the W matrices: int8, bf16, any [any];\nof a text bf16");
   text("--phase", o->phase, "prefill, decode, or both on the same chips [both]");
   text("--minimize", o->minimize,
        "latency or cost, chip-seconds a token\n[latency; cost with --latency]");

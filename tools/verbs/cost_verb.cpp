@@ -11,7 +11,6 @@
 #include "engine/cost/analysis/speculation.h"
 #include "engine/cost/chip/quantity.h"
 #include "engine/cost/formulas/embeddings.h"
-#include "engine/cost/formulas/parameters.h"
 #include "engine/cost/graph/graph.h"
 #include "tools/command/chip_flags.h"
 #include "tools/command/command_line.h"
@@ -73,27 +72,29 @@ void add_kept(FactSheet& sheet, WeightType weights) {
   add("embeddings", "embedding and unembedding are", cost::embeddings_beside(weights));
 }
 
-/// Prints a text's weights; a preset's have groups.
-void print_weights(const ModelConfig& model, bool json) {
-  const TextModel& text = *text_model(model);
-  std::vector<cost::WeightElements> weights = cost::weight_elements(text);
+int parameters(const CostFlags& o, const CLI::App&) {
+  const ModelConfig model = read_model(o.model);
+  const std::shared_ptr<const TextModel> text = cost::graph_of(model);
+  std::vector<cost::WeightElements> weights = cost::weight_elements(*text);
   std::erase_if(weights, [](const auto& one) { return !cost::is_parameter(one); });
+  const auto matrices = static_cast<std::int64_t>(cost::matrix_parameters(model));
   std::int64_t total = 0;
   double active = 0.0;
   for (const cost::WeightElements& one : weights) {
     total += one.elements;
     active += one.active;
   }
-  if (!json) {
+  if (!o.json) {
     FactSheet sheet(fmt::format("{}: parameters", print_model(model)));
     for (const cost::WeightElements& one : weights)
       add_count(sheet, "", fmt::format("{} {} x{}", one.name, one.letters, one.layers),
                 one.elements);
+    add_count(sheet, "", "all matrices and tables", matrices);
     add_count(sheet, "", "all", total);
     add_count(sheet, "", "  of those active for a token", std::llround(active));
-    add_count(sheet, "", "cached for a position of a row", cost::cache_elements(text));
+    add_count(sheet, "", "cached for a position of a row", cost::cache_elements(*text));
     sheet.print(false);
-    return;
+    return 0;
   }
   nlohmann::json rows = nlohmann::json::array();
   for (const cost::WeightElements& one : weights)
@@ -104,31 +105,10 @@ void print_weights(const ModelConfig& model, bool json) {
                     {"active", one.active}});
   fmt::print("{}\n", json_text({{"model", print_model(model)},
                                 {"weights", rows},
+                                {"matrices", matrices},
                                 {"total", total},
                                 {"active", active},
-                                {"cache_elements", cost::cache_elements(text)}}));
-}
-
-int parameters(const CostFlags& o, const CLI::App&) {
-  const ModelConfig model = read_model(o.model);
-  if (model.rows != nullptr) {
-    print_weights(model, o.json);
-    return 0;
-  }
-  const cost::Parameters p = cost::parameters_of(model);
-  FactSheet sheet(fmt::format("{}: parameters", print_model(model)));
-  add_count(sheet, "embedding", "embedding", p.embedding);
-  add_count(sheet, "unembedding", "unembedding, where untied", p.unembedding);
-  add_count(sheet, "query", "queries", p.query);
-  add_count(sheet, "key_value", "keys and values", p.key_value);
-  add_count(sheet, "output", "attention's output", p.output);
-  add_count(sheet, "ffn_in", "FFN, in", p.ffn_in);
-  add_count(sheet, "ffn_out", "FFN, out", p.ffn_out);
-  add_count(sheet, "norms", "norms", p.norms);
-  add_count(sheet, "biases", "biases", p.biases);
-  add_count(sheet, "matrices", "all matrices and tables", p.matrices());
-  add_count(sheet, "total", "all", p.total());
-  sheet.print(o.json);
+                                {"cache_elements", cost::cache_elements(*text)}}));
   return 0;
 }
 
@@ -169,12 +149,10 @@ int experts(const CostFlags& o, const CLI::App& verb) {
   cost::Experts x = o.experts;
   x.tokens = o.tokens;
   const ModelConfig model = read_model(o.model);
-  if (model.rows != nullptr)
-    throw Error(
-        "case_model",
-        fmt::format("model={}: cost experts is of a model of keys, with experts in place of "
-                    "its FFN; a text's own: shardproof cost parameters, intensity",
-                    print_model(model)));
+  if (const auto own = cost::own_experts(model)) {
+    if (verb.count("--experts") == 0) x.experts = own->experts;
+    if (verb.count("--top") == 0) x.top = own->top;
+  }
   const cost::Chip chip = o.chip.chip();
   const cost::ElementBytes bytes = cost::element_bytes(
       type_of_flag(verb, "--weights", o.weights),
@@ -289,7 +267,7 @@ void add_cost(CLI::App& app, Action& chosen) {
       "         shardproof cost speculation --acceptance 0.8 --draft-cost 0.05");
   {
     const auto [one, o] =
-        add_subject(*verb, chosen, "parameters", "How many parameters a model has, by group",
+        add_subject(*verb, chosen, "parameters", "How many parameters a model has, by weight",
                     "parameters --model llama-2-70b", parameters);
     add_model(*one, *o, "palm-540b");
   }
@@ -317,8 +295,10 @@ void add_cost(CLI::App& app, Action& chosen) {
                                       experts);
     add_model(*one, *o, "palm-8b");
     add_types(*one, *o);
-    add_number(*one, "--experts", o->experts.experts, "Experts of a layer [1]", 1, kMostCounted);
-    add_number(*one, "--top", o->experts.top, "Experts of a token [1]", 1, kMostCounted);
+    add_number(*one, "--experts", o->experts.experts, "Experts of a layer [1; of a text its own]",
+               1, kMostCounted);
+    add_number(*one, "--top", o->experts.top, "Experts of a token [1; of a text its own]", 1,
+               kMostCounted);
     add_decimal(*one, "--capacity-factor", o->experts.capacity,
                 "Slots of an expert over its even share of the\ntokens [1]");
     add_number(*one, "--chips", o->experts.chips, "Chips that share experts and tokens [1]", 1,

@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "engine/cost/formulas/parameters.h"
 #include "weights/base/detail/word_table.h"
 
 namespace shardproof::cost {
@@ -120,10 +119,6 @@ double mfu(double parameters, double tokens, int chips, double peak, double seco
 double chip_seconds(double tokens, int chips, double seconds) { return chips * seconds / tokens; }
 double chip_seconds_of_mfu(double parameters, double peak, double mfu) {
   return 2.0 * parameters / (peak * mfu);
-}
-
-double matrix_parameters(const ModelConfig& model) {
-  return static_cast<double>(parameters_of(model).matrices());
 }
 
 }  // namespace shardproof::cost

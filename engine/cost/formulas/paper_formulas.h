@@ -78,8 +78,4 @@ double chip_seconds(double tokens, int chips, double seconds);
 /// Returns the chip-seconds a token computed from the MFU: 2N/(peak·MFU).
 double chip_seconds_of_mfu(double parameters, double peak, double mfu);
 
-/// Returns the elements of the model's matrices and embedding, the number in the model's name.
-/// Gains, biases and position tables are left out.
-double matrix_parameters(const ModelConfig& model);
-
 }  // namespace shardproof::cost

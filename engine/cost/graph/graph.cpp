@@ -145,6 +145,7 @@ class Walk {
       GraphProduct product;
       product.weight = weight(*second) != nullptr;
       product.name = product.weight ? *second : name_in_text(model_, section_, line);
+      product.line = line.name;
       product.of_key_heads = product.weight && contains(b, 'K');
       product.section = section_;
       for (const char letter : a)
@@ -266,6 +267,14 @@ std::vector<WeightElements> weight_elements(const TextModel& model) {
 
 bool is_parameter(const WeightElements& weight) {
   return !is_rope_table(weight.kind) && weight.kind != TextWeightKind::slopes;
+}
+
+double matrix_parameters(const ModelConfig& model) {
+  std::int64_t all = 0;
+  for (const WeightElements& one : weight_elements(*graph_of(model)))
+    if (one.kind == TextWeightKind::matrix || one.kind == TextWeightKind::table)
+      all += one.elements;
+  return static_cast<double>(all);
 }
 
 std::int64_t cache_elements(const TextModel& model) {

@@ -18,6 +18,7 @@ namespace shardproof::cost {
 /// products of a matrix n×k and a matrix k×m.
 struct GraphProduct {
   std::string name;           ///< the weight's, or else the line's
+  std::string line;           ///< the line's in the flat form
   bool weight = true;         ///< the second factor is a weight; otherwise it is of the caches
   bool of_key_heads = false;  ///< it is a weight with the letter K
   TextSection section = TextSection::layer;
@@ -60,6 +61,10 @@ struct WeightElements {
 std::vector<WeightElements> weight_elements(const TextModel& model);
 /// Returns whether a weight is a parameter: tables of RoPE and ALiBi's slopes are not.
 bool is_parameter(const WeightElements& weight);
+
+/// Returns the elements of the matrices and tables that are parameters, the number in a model's
+/// name: N of paper section 2.
+double matrix_parameters(const ModelConfig& model);
 
 /// Returns the elements that the caches of all layers hold for one position of one row.
 std::int64_t cache_elements(const TextModel& model);

@@ -7,6 +7,7 @@
 
 #include "engine/cost/chip/chip.h"
 #include "engine/cost/formulas/paper_formulas.h"
+#include "engine/cost/graph/graph.h"
 #include "engine/cost/paper/calibration.h"
 #include "engine/cost/paper/detail/comparison_rows.h"
 #include "engine/cost/work/work.h"

@@ -7,6 +7,7 @@
 
 #include "engine/cost/chip/quantity.h"
 #include "engine/cost/formulas/paper_formulas.h"
+#include "engine/cost/graph/graph.h"
 #include "engine/cost/plan/fitted_model.h"
 #include "engine/program/rethrow.h"
 #include "weights/base/detail/stable_sort.h"

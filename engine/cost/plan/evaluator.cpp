@@ -58,12 +58,15 @@ Candidate Evaluator::candidate(const Strategy& strategy, const Pass& pass, std::
   c.batch = batch;
   c.resting = of_pass.resting();
   const auto passes = static_cast<double>(c.passes());
-  const auto layers = static_cast<double>(work.layers);
-  for (const auto& [part, times] : {std::pair{&work.layer, layers}, std::pair{&work.ends, 1.0}})
-    for (const Traffic& t : part->traffic)
+  const auto send = [&](const PartWork& part, double times) {
+    for (const Traffic& t : part.traffic)
       if (t.group > 1) c.sent[t.axes.sorted().to_string()] += passes * times * t.sent_bytes;
+  };
+  send(work.layer, work.alike());
+  for (const LayersWork& kind : work.others) send(kind.layer, kind.layers);
+  send(work.ends, 1.0);
   if (setting_.volumes == Volumes::full) {
-    for (const Traffic& t : work.layer.traffic) c.layer_elements += passes * t.elements;
+    c.layer_elements = passes * elements_of_layer(work);
     c.bounds = bounds_of(work, setting_.chip, ActType::bf16);
   } else {
     c.layer_elements = passes * paper_volume(strategy, setting_.placed, setting_.torus, pass);
@@ -74,7 +77,7 @@ Candidate Evaluator::candidate(const Strategy& strategy, const Pass& pass, std::
   c.additive = passes * c.bounds.additive();
   c.memory.weights = work.total(&PartWork::weight_bytes);
   c.memory.live = stream_bytes(strategy, setting_.placed, setting_.torus, pass) +
-                  std::max(work.layer.live_bytes, work.ends.live_bytes);
+                  std::max(work.live_bytes_of_layer(), work.ends.live_bytes);
   return c;
 }
 
@@ -100,11 +103,11 @@ Candidate Evaluator::prefill(const Strategy& strategy, std::int64_t batch, std::
   const Pass pass{Phase::prefill, rows, prompt, 0};
   Candidate c = candidate(strategy, pass, batch);
   const Pass least{Phase::prefill, smallest_batch(strategy, setting_.torus), prompt, 0};
-  const PartWork layer = formulas(strategy, pass).at(pass).layer;
+  const Work work = formulas(strategy, pass).at(pass);
   const PartWork ends = formulas(strategy, least).at(least).ends;
   c.memory.live = stream_bytes(strategy, setting_.placed, setting_.torus, pass) +
-                  std::max(layer.live_bytes, ends.live_bytes);
-  c.memory.caches = static_cast<double>(c.placed.layers * c.passes()) * layer.cache_bytes;
+                  std::max(work.live_bytes_of_layer(), ends.live_bytes);
+  c.memory.caches = static_cast<double>(c.passes()) * work.of_layers(&PartWork::cache_bytes);
   return c;
 }
 
@@ -113,8 +116,7 @@ Candidate Evaluator::decode(const Strategy& strategy, std::int64_t batch, std::i
   const Pass mean{Phase::decode, batch, 1, context - 1 - (gen - 1) / 2};
   const Pass last{Phase::decode, batch, 1, context - 1};
   Candidate c = candidate(strategy, mean, batch);
-  c.memory.caches =
-      static_cast<double>(c.placed.layers) * formulas(strategy, last).at(last).layer.cache_bytes;
+  c.memory.caches = formulas(strategy, last).at(last).of_layers(&PartWork::cache_bytes);
   return c;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 #include "engine/layout/torus.h"
 #include "engine/strategies/strategy.h"
@@ -18,7 +19,13 @@ bool heads_divide(const Strategy& strategy, const ModelConfig& model, std::int64
                   const Torus& torus);
 
 /// Returns the model as placed on chips: with `heads` heads, the key/value heads padded likewise,
-/// and with a vocabulary that the number of chips divides.
+/// and with a vocabulary that the number of chips divides; a text's own where its formulas allow no
+/// others.
 ModelConfig fitted_model(const ModelConfig& model, std::int64_t heads, const Torus& torus);
+
+/// Returns a text's model with other extents of letters that it declares without a formula, and
+/// what follows from them by formulas; its line has the keys that its file's small sizes are not.
+/// Throws what sizes_of throws.
+ModelConfig with_extents(const ModelConfig& model, const std::map<char, std::int64_t>& extents);
 
 }  // namespace shardproof::cost

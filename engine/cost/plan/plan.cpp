@@ -10,6 +10,7 @@
 
 #include "engine/cost/chip/quantity.h"
 #include "engine/cost/formulas/paper_formulas.h"
+#include "engine/cost/graph/graph.h"
 #include "engine/cost/plan/detail/torus_search.h"
 #include "engine/cost/plan/fitted_model.h"
 #include "engine/cost/plan/tori.h"

@@ -22,7 +22,7 @@ std::vector<VolumeOf> compare_volumes(const Plan& plan, const Candidate& like) {
     const Work work =
         work_of(one.placed, released_numerics(one.weights), one.torus, one.strategy, whole);
     volumes.push_back({one.strategy, paper_volume(one.strategy, one.placed, one.torus, whole),
-                       work.layer.sum(&Traffic::elements)});
+                       elements_of_layer(work)});
   }
   stable_sort(volumes, [](const VolumeOf& a, const VolumeOf& b) { return a.full < b.full; });
   return volumes;

@@ -43,7 +43,17 @@ double communication_seconds(const Traffic& traffic, const Chip& chip) {
 
 Bounds bounds_of(const Work& work, const Chip& chip, ActType act) {
   const double peak = chip.peak(act == ActType::bf16 ? WeightType::bf16 : WeightType::f32);
-  return {part_seconds(work.layer, chip, peak), part_seconds(work.ends, chip, peak), work.layers};
+  Seconds layer = part_seconds(work.layer, chip, peak);
+  if (!work.others.empty()) {
+    const auto mean = [&](double Seconds::*what) {
+      return work.over_layers([&](const PartWork& part) {
+        return part_seconds(part, chip, peak).*what;
+      }) / work.layers;
+    };
+    layer = {mean(&Seconds::compute), mean(&Seconds::memory), mean(&Seconds::communication),
+             mean(&Seconds::hops), mean(&Seconds::needed)};
+  }
+  return {layer, part_seconds(work.ends, chip, peak), work.layers};
 }
 
 }  // namespace shardproof::cost

@@ -23,7 +23,7 @@ struct Seconds {
 
 /// Seconds of one pass.
 struct Bounds {
-  Seconds layer;  ///< each of the layers
+  Seconds layer;  ///< each of the layers; their mean where they differ
   Seconds ends;   ///< embedding, unembedding and sampling
   int layers = 1;
 

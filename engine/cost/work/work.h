@@ -56,33 +56,54 @@ struct PartWork {
   double sent_bytes() const { return sum(&Traffic::sent_bytes); }
 };
 
+/// Layers of one kind, and each one's work.
+struct LayersWork {
+  int layers = 1;
+  PartWork layer;
+};
+
 /// The work and memory of one chip in one pass, equal on all chips.
 struct Work {
   int chips = 1;
   int layers = 1;
-  PartWork layer;  ///< each of the layers
-  PartWork ends;   ///< embedding, final norm, unembedding and greedy sampling
+  PartWork layer;                       ///< each of the layers of the first kind
+  PartWork ends;                        ///< embedding, final norm, unembedding and greedy sampling
+  std::vector<LayersWork> others = {};  ///< of a text's layers that a flag tells from the first
 
-  double total(double PartWork::*what) const {
-    return static_cast<double>(layers) * (layer.*what) + ends.*what;
+  /// Returns the number of layers of the first kind.
+  int alike() const;
+  /// Returns a sum over all layers.
+  template <class Of>
+  double over_layers(const Of& of) const {
+    double sum = alike() * of(layer);
+    for (const LayersWork& kind : others) sum += kind.layers * of(kind.layer);
+    return sum;
   }
+  double of_layers(double PartWork::*what) const {
+    return over_layers([&](const PartWork& part) { return part.*what; });
+  }
+  double total(double PartWork::*what) const { return of_layers(what) + ends.*what; }
   double flops() const {
     return total(&PartWork::matmul_flops) + total(&PartWork::attention_flops);
   }
   double sent_bytes() const {
-    return static_cast<double>(layers) * layer.sent_bytes() + ends.sent_bytes();
+    return over_layers([](const PartWork& part) { return part.sent_bytes(); }) + ends.sent_bytes();
   }
+  /// Returns the most that the values of a layer take at one time.
+  double live_bytes_of_layer() const;
 };
 
 /// The formulas of all passes of one phase under one strategy. The programs that the engine would
 /// run are built and typed once, and every count of the ledger (engine/program/count.h) is kept as
-/// a sum of products of B, L, M and M + L, so at() is cheap at any size.
+/// a sum of products of B, L, M and M + L, so at() is cheap at any size. Of a model that is a text
+/// contractions with a cache count where they exist (engine/cost/graph/graph.h), values of a pair
+/// of a new position and a slot are not stored, and the head is of each row's last position.
 class WorkFormulas {
  public:
   /// `like` is a pass that the strategy can run; the formulas hold for every pass whose B, L and M
   /// have the same divisibility by the strategy's blocks. Throws what require_legal,
-  /// require_lengths, require_decodes and partition() throw, and Error("work_c1", ...) if B < 1, L
-  /// < 1 or M < 0.
+  /// require_lengths, require_decodes, partition(), text_programs() and layer_products() throw, and
+  /// Error("work_c1", ...) if B < 1, L < 1 or M < 0.
   WorkFormulas(const ModelConfig& model, const Numerics& numerics, const Torus& torus,
                const Strategy& strategy, const Pass& like);
 
@@ -98,6 +119,9 @@ class WorkFormulas {
   struct Formulas;
   std::shared_ptr<const Formulas> formulas_;
 };
+
+/// Returns the elements that one chip sends in a layer, on average over the layers.
+double elements_of_layer(const Work& work);
 
 /// Returns the work of one pass. Throws what WorkFormulas throws.
 Work work_of(const ModelConfig& model, const Numerics& numerics, const Torus& torus,

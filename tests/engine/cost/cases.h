@@ -48,7 +48,7 @@ inline const std::map<std::string, std::vector<std::string_view>> kKindsOfLines{
     {"analysis/refused.txt", {"experts", "intensity", "offload", "pipeline", "speculation"}},
     {"chip/quantities.txt", {"nearest", "print", "read", "refuse", "round"}},
     {"chip/refused.txt", {"mine", "text"}},
-    {"formulas/parameters.txt", {"matrices", "total"}},
+    {"graph/parameters.txt", {"matrices", "total"}},
     {"paper/sections.txt", {"rows", "shown", "unexplained"}},
     {"plan/goals.txt", {"infeasible", "number"}},
     {"work/constants.txt", {"text"}}};

@@ -1,4 +1,7 @@
 // The verb `plan`: what it chooses, what it prints, and that its proof is one.
+#include <fmt/format.h>
+
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -124,13 +127,81 @@ TEST_F(PlanVerb, WritesCostAgainstLatency) {
   EXPECT_TRUE(fs::exists(path("plan.csv")));
 }
 
-/// Each line of the table is refused, and nothing is written.
-TEST_F(PlanVerb, RefusesAText) {
-  const std::string file = write("m.model", run("list models --text llama").out);
-  expect_refused("plan --chips 4 --model " + file,
-                 "case_model: model=" + file + ": plan is of a model of keys");
+/// A text that is printed of keys has the figures of the keys, but for the values that are live.
+TEST_F(PlanVerb, OfATextIsThatOfItsKeys) {
+  for (const char* keys : {"palm-tiny", "llama,K=24", "palm-tiny,H=48,block=serial,bias=all"}) {
+    const std::string file = write("m.model", run(fmt::format("list models --text {}", keys)).out);
+    for (const std::string flags :
+         {"--torus 2x2x2 --only ws2d:batch --batch 8 --phase decode --context 64",
+          "--torus 4x2x3 --only wg-xyz:batch --batch 24 --phase prefill --alone --context 32",
+          "--torus 1x2x4 --only ws1d:heads --batch 3 --context 64 --gen 5 --alone"}) {
+      auto text = plan(flags + " --model " + file)["choices"][0];
+      auto of_keys = plan(flags + " --weights bf16 --model " + keys)["choices"][0];
+      for (const char* phase : {"prefill", "decode"}) {
+        ASSERT_EQ(text.contains(phase), of_keys.contains(phase)) << flags;
+        if (!text.contains(phase)) continue;
+        EXPECT_GT(text[phase]["memory"]["live"], 0.0);
+        for (auto* one : {&text, &of_keys})
+          for (const char* member : {"live", "total", "weights"})
+            (*one)[phase]["memory"].erase(member);
+      }
+      EXPECT_EQ(text, of_keys) << keys << " " << flags;
+    }
+  }
 }
 
+const std::string kTexts = SHARDPROOF_SOURCE "/tests/data/models/";
+
+TEST_F(PlanVerb, OfATextIsProven) {
+  for (const char* flags :
+       {"gemma-2.model --chips 8 --batch 8 --phase decode --context 64",
+        "gpt-2.model,H=20,V=250 --chips 8 --batch 8 --context 64",
+        "llama-3.model,layers=32,E=4096,F=14336,H=32,K=8,Q=128,V=128256,P=8192 --chips 16 "
+        "--batch 16 --phase decode"}) {
+    const nlohmann::json found = plan("--model " + kTexts + flags);
+    EXPECT_EQ(found["choices"][0]["weights"], "bf16");
+    expect_proven(found["proof"]);
+  }
+}
+
+/// Of a window only its slots are read, so the layers that have one are faster, in as much memory.
+TEST_F(PlanVerb, OfATextCountsWhatAWindowSees) {
+  const auto decode = [&](const char* local) {
+    return plan(
+        "--torus 2x2x2 --only ws2d:batch --batch 8 --phase decode --context 64 --gen 1 "
+        "--model " +
+        kTexts + "gemma-2.model,layers=3,local=" + local)["choices"][0]["decode"];
+  };
+  const auto none = decode("000"), two = decode("101"), all = decode("111");
+  const auto bytes = [](const nlohmann::json& one) {
+    return one["memory_seconds"].get<double>() * 1200e9;
+  };
+  // Of a layer's 64 slots of K=6, Q=8 in bf16, twice, a row for each chip, all but 4.
+  EXPECT_NEAR(bytes(none) - bytes(two), 2 * 60 * 2 * 6 * 8 * 2, 1e-6);
+  EXPECT_NEAR(bytes(two) - bytes(all), 60 * 2 * 6 * 8 * 2, 1e-6);
+  EXPECT_EQ(none["memory"]["caches"], all["memory"]["caches"]);
+}
+
+TEST_F(PlanVerb, OfATextHasItsOtherReports) {
+  const std::string model = " --model " + kTexts + "qwen3.model";
+  const Outcome capacity = run("plan --chips 8 --batch 8 --capacity --only ws2d:batch" + model);
+  EXPECT_EQ(capacity.code, 0) << capacity.err;
+  EXPECT_NE(capacity.out.find("ws2d:batch"), std::string::npos) << capacity.out;
+  EXPECT_EQ(plan("--chips 8 --batch 8 --pareto --phase decode" + model)["points"].size(), 1U);
+}
+
+TEST_F(PlanVerb, OfATextRefusesWhatItsProgramsHaveNot) {
+  const std::string file = write("m.model", run("list models --text llama").out);
+  for (const auto& [flags, what] : std::map<std::string, std::string>{
+           {"--search", "plan --search is of a model of keys"},
+           {"--split --ttft 1s --tpot 1s", "plan --split is of a model of keys"},
+           {"--volumes paper", "plan --volumes paper is of a model of keys"},
+           {"--weights int8", "weights=int8 is not for a model's text"}})
+    expect_refused("plan --chips 4 " + flags + " --model " + file,
+                   "case_model: model=" + file + ": " + what);
+}
+
+/// Each line of the table is refused, and nothing is written.
 TEST_F(PlanVerb, RefusesAndNamesTheNearest) {
   std::ifstream table(SHARDPROOF_SOURCE "/tests/tools/plan/refused.txt");
   int refused = 0;

@@ -51,10 +51,57 @@ TEST_F(Cli, CostOfATextPrintsItsWeights) {
   EXPECT_TRUE(o.out.starts_with(file + ",E=48: parameters\n")) << o.out;
   EXPECT_NE(o.out.find("wq EHQ x3"), std::string::npos) << o.out;
   EXPECT_EQ(o.out.find("rope_cos"), std::string::npos) << o.out;
-  const Outcome refused = run("cost experts --experts 4 --top 2 --model " + file);
+}
+
+/// A text of an FFN asks the same as its keys; one with experts says how many, and how many of them
+/// a token reads.
+TEST_F(Cli, CostOfExpertsOfAText) {
+  const std::string file = write("m.model", run("list models --text llama").out);
+  for (const char* flags : {"--experts 8 --top 2 --chips 4 --tokens 64", "--tokens 3"}) {
+    const std::string asked = std::string("cost experts --json ") + flags + " --model ";
+    EXPECT_EQ(run(asked + file).out, run(asked + "llama").out) << flags;
+  }
+  const std::string experts = write("e.model", R"(model experts
+dim E width
+dim V vocabulary
+dim X experts
+dim D channels of an expert
+flag dense
+small E=6, V=10, X=8, D=5, layers=2, dense=10
+
+embedding
+weight table : VE
+embed : BLE = gather(table, ids, V)
+
+layer
+weight w_router : EX
+weight we : XED
+weight we_out : XDE
+chosen : BLX = top(einsum(BLE,EX->BLX; in, w_router), X, 2) unless dense
+expert : BLXD where chosen = einsum(BLE,XED->BLXD; in, we) unless dense
+e_out : BLXE = einsum(BLXD,XDE->BLXE; relu(expert), we_out) unless dense
+out : BLE = add(in, sum(e_out, X)) unless dense
+out : BLE = in if dense
+
+head
+logits : BLV = einsum(BLE,VE->BLV; in, table)
+)");
+  const Outcome o = run("cost experts --chips 4 --tokens 16 --model " + experts);
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_TRUE(o.out.starts_with(experts + ", FFN of one layer: 8 experts, top 2, 16 tokens on 4 "))
+      << o.out;
+  const auto json = nlohmann::json::parse(
+      run("cost experts --json --chips 4 --tokens 16 --model " + experts).out);
+  EXPECT_EQ(json["router_flops"], 2.0 * 6 * 8 * 16);
+  EXPECT_EQ(json["dense_flops"], 2.0 * (2 * 6 * 5) * 16);
+  EXPECT_EQ(json["token_flops"], 2.0 * json["dense_flops"].get<double>());
+  EXPECT_EQ(json["slots"], 4);
+  EXPECT_EQ(json["weight_bytes"], 2.0 * 60 * 8 / 4);
+  const Outcome refused = run("cost experts --top 3 --model " + experts);
   EXPECT_EQ(refused.code, 2);
-  EXPECT_TRUE(refused.err.starts_with("shardproof: case_model: model=" + file + ": cost experts"))
-      << refused.err;
+  EXPECT_EQ(refused.err,
+            "shardproof: experts_c5: experts=8, top=3: the text has 8 experts, of which a token "
+            "reads 2\n");
 }
 
 /// One chip, one model, one type, one pass: one answer.

@@ -48,11 +48,17 @@ Monomial Monomial::masked() const {
   return left;
 }
 
-double Monomial::at(const Pass& pass) const {
+Monomial Monomial::of_one_position() const {
+  Monomial one = *this;
+  one.L = 0;
+  return one;
+}
+
+double Monomial::at(const Pass& pass, double pairs) const {
   const auto rows = static_cast<double>(pass.B), tokens = static_cast<double>(pass.L),
              cached = static_cast<double>(pass.M);
   return power(rows, B) * power(tokens, L) * power(cached, M) * power(cached + tokens, grown) *
-         power(pass.seen(), seen) * factor / divisor;
+         power(pairs, seen) * factor / divisor;
 }
 
 void Polynomial::add(const Monomial& term) {

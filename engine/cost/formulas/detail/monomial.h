@@ -19,7 +19,11 @@ struct Monomial {
   Monomial times(const Monomial& other) const;
   /// Returns the part of the square L(M + L) that the causal mask leaves.
   Monomial masked() const;
-  double at(const Pass& pass) const;
+  double at(const Pass& pass) const { return at(pass, pass.seen()); }
+  /// Returns the value where so many pairs are left, whatever leaves them.
+  double at(const Pass& pass, double pairs) const;
+  /// Returns the part of one position of L.
+  Monomial of_one_position() const;
   /// Returns true if the two differ at most in `factor`.
   bool alike(const Monomial& other) const {
     return divisor == other.divisor && B == other.B && L == other.L && M == other.M &&

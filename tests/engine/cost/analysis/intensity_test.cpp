@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/cost/formulas/embeddings.h"
-#include "engine/cost/formulas/parameters.h"
+#include "engine/cost/graph/graph.h"
 #include "tests/engine/cost/cases.h"
 #include "tests/engine/cost/rounding.h"
 #include "tests/weights/random_model.h"
@@ -154,7 +154,8 @@ RC_GTEST_PROP(Intensity, AWeightIsMultipliedOnceAToken, ()) {
     (product.factor == Factor::weight ? flops : attention) += product.flops();
     if (product.factor == Factor::weight) weights += product.factor_elements();
   }
-  const auto parameters = static_cast<double>(parameters_of(model).of_layers());
+  const double parameters =
+      matrix_parameters(model) - (model.tied ? 1.0 : 2.0) * static_cast<double>(model.V * model.E);
   RC_ASSERT(weights == parameters);
   RC_ASSERT(flops == 2.0 * parameters * static_cast<double>(batch * tokens));
   RC_ASSERT(attention ==

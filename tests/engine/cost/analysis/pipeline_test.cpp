@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/cost/formulas/parameters.h"
+#include "engine/cost/graph/graph.h"
 #include "tests/engine/cost/cases.h"
 
 namespace shardproof::cost {
@@ -63,9 +63,9 @@ TEST(Pipeline, OfMtNlgInThreeStages) {
   EXPECT_EQ(cost.chips, 24);
   EXPECT_EQ(cost.layers_of_stage, 35);
   EXPECT_DOUBLE_EQ(cost.bubble, 1.0 / 3.0);
-  const Parameters parameters = parameters_of(parse_model("mt-nlg-530b"));
-  const double weights =
-      static_cast<double>(parameters.of_layers()) / 3.0 + static_cast<double>(parameters.embedding);
+  const ModelConfig model = parse_model("mt-nlg-530b");
+  const double table = static_cast<double>(model.V * model.E);
+  const double weights = (matrix_parameters(model) - table) / 3.0 + table;
   EXPECT_DOUBLE_EQ(cost.weight_bytes, weights * 2.0 / 8.0);
   EXPECT_TRUE(cost.fits(chip));
   // Without stages the eight chips would have to hold all of it.
@@ -112,9 +112,9 @@ TEST(Pipeline, OneStageHasBothTables) {
   const Chip& chip = find_chip("a100-80g");
   const PipelineCost one = pipeline_cost(setting("llama-7b", 4, {1, 1, 1}, 1), chip);
   const PipelineCost two = pipeline_cost(setting("llama-7b", 4, {2, 1, 1}, 1), chip);
-  const Parameters p = parameters_of(parse_model("llama-7b"));
-  const auto layers = static_cast<double>(p.of_layers());
-  const auto table = static_cast<double>(p.unembedding);
+  const ModelConfig model = parse_model("llama-7b");
+  const double table = static_cast<double>(model.V * model.E);
+  const double layers = matrix_parameters(model) - 2.0 * table;
   EXPECT_DOUBLE_EQ(one.weight_bytes, 2.0 * (layers + 2.0 * table) / 4.0);
   EXPECT_DOUBLE_EQ(two.weight_bytes, 2.0 * (layers / 2.0 + table) / 4.0);
   // Of the embedding a pass reads few rows.

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "engine/cost/graph/graph.h"
 #include "tests/engine/cost/rounding.h"
 #include "weights/model/registry.h"
 

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/cost/formulas/parameters.h"
 #include "engine/cost/graph/graph_work.h"
 #include "engine/cost/paper/calibration.h"
 #include "engine/cost/work/work.h"
@@ -281,10 +280,6 @@ RC_GTEST_PROP(Graph, OfKeysIsWhatProgramsOfOneChipDo, ()) {
   RC_ASSERT(graph.cache_bytes == work.total(&PartWork::cache_bytes));
   RC_ASSERT(graph.total(&GraphWork::Part::cache_reads) == work.total(&PartWork::cache_reads));
   RC_ASSERT(graph.total(&GraphWork::Part::needed_flops) == work.total(&PartWork::needed_flops));
-  double parameters = 0.0;
-  for (const WeightElements& one : weight_elements(*graph_of(model)))
-    if (is_parameter(one)) parameters += static_cast<double>(one.elements);
-  RC_ASSERT(parameters == static_cast<double>(parameters_of(model).total()));
   RC_ASSERT(cache_elements(*graph_of(model)) == 2 * model.layers * model.K * model.Q);
   RC_ASSERT(reductions_of_layer(*graph_of(model)) == (model.block == Block::serial ? 2.0 : 1.0));
 }

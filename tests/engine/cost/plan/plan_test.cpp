@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "engine/cost/formulas/paper_formulas.h"
+#include "engine/cost/graph/graph.h"
 #include "engine/cost/plan/fitted_model.h"
 #include "engine/cost/plan/tori.h"
 #include "engine/cost/plan/volume_comparison.h"
