@@ -65,7 +65,8 @@ void TextSectionWriter::split(const TextLine& line) {
   // A chip's block is one of the first dim's blocks, or all of the second: else the second is cut
   // after the view.
   Axes first = home.axes(to[0]);
-  const bool whole = setting_.torus.size(first) == model_.extent(to[0]);
+  const std::int64_t count = setting_.extents.at(to[0]);  // as chips hold it
+  const bool whole = setting_.torus.size(first) == count;
   const Axes second = whole ? home.axes(to[1]) : Axes();
   Layout before = TextLayouts::restricted(home, letters_of(x));
   before = before.with_axes(*before.find(from), first.with(second));
@@ -79,7 +80,7 @@ void TextSectionWriter::split(const TextLine& line) {
   keep(line, lead(line.name,
                   w_.step(line.name, seen,
                           fmt::format("split_dim({}, {}->{}, {})", value.name, from,
-                                      parts.to_string(), model_.extent(to[0])),
+                                      parts.to_string(), count),
                           line.name),
                   home));
 }
@@ -93,7 +94,7 @@ void TextSectionWriter::merge(const TextLine& line) {
   const Layout home = layouts_.home(line.letters);
   Layout before = layouts_.home(letters_of(x));
   const Axes first = before.axes(from[0]);
-  if (setting_.torus.size(first) != model_.extent(from[0]))
+  if (setting_.torus.size(first) != setting_.extents.at(from[0]))
     before = before.with_axes(*before.find(from[1]), {});
   const WrittenValue value = bring(x, before);
   std::vector<Layout::Dim> dims;

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/collectives/chip_groups.h"
+#include "engine/ops/detail/places.h"
 
 namespace shardproof {
 namespace {
@@ -40,22 +44,26 @@ const Buffer<float>& of(const Sharded& value, int chip) {
 
 }  // namespace
 
-Sharded absmax(const Sharded& w, std::size_t contracted) {
-  const auto split = static_cast<std::ptrdiff_t>(contracted);
-  const std::vector<Layout::Dim>& dims = w.layout().dims();
-  const Layout layout({dims.begin() + split, dims.end()}, {});
-  const Shape shape(w.shape().begin() + split, w.shape().end());
+Sharded absmax(const Sharded& w, std::string_view channels) {
+  const std::string letters = w.layout().letters();
   const Torus& torus = w.torus();
+  std::vector<Layout::Dim> dims;
+  for (const char letter : channels) dims.push_back({letter, w.layout().axes(letter)});
+  const Layout layout(std::move(dims), {});
+  const Shape shape = extents_of(channels, letters, w.shape());
   Axes reduced;
-  for (std::size_t d = 0; d < contracted; ++d) reduced = reduced.with(dims[d].axes);
-  const auto width = static_cast<std::size_t>(
-      local_shape(layout, shape, torus).empty() ? 1
-                                                : element_count(local_shape(layout, shape, torus)));
+  for (const char letter : letters_without(letters, channels))
+    reduced = reduced.with(w.layout().axes(letter));
+  const Shape local = extents_of(channels, letters, w.local());
+  const std::vector<std::int64_t> channel_of = places_in(letters, w.local(), channels, local);
+  const auto width = static_cast<std::size_t>(element_count(local));
   const Sharded own = by_chip(torus, layout, shape, [&](int chip) {
     Buffer<float> most(width, 0.0F);
     const Buffer<float>& shard = of(w, chip);
-    for (std::size_t i = 0; i < shard.size(); ++i)
-      most[i % width] = std::max(most[i % width], std::abs(shard[i]));
+    for (std::size_t i = 0; i < shard.size(); ++i) {
+      float& so_far = most[static_cast<std::size_t>(channel_of[i])];
+      so_far = std::max(so_far, std::abs(shard[i]));
+    }
     return most;
   });
   return by_chip(torus, layout, shape, [&](int chip) {
@@ -79,10 +87,12 @@ Sharded scale_of_absmax(const Sharded& absmax) {
 }
 
 Sharded codes(const Sharded& w, const Sharded& scale) {
+  const std::vector<std::int64_t> channel_of =
+      places_in(w.layout().letters(), w.local(), scale.layout().letters(), scale.local());
   return elementwise(w, scale, [&](int chip, std::size_t i) {
-    const Buffer<float>& scales = of(scale, chip);
-    const double code = std::nearbyint(static_cast<double>(of(w, chip)[i]) /
-                                       static_cast<double>(scales[i % scales.size()]));
+    const float by = of(scale, chip)[static_cast<std::size_t>(channel_of[i])];
+    const double code =
+        std::nearbyint(static_cast<double>(of(w, chip)[i]) / static_cast<double>(by));
     return static_cast<float>(std::clamp(code, -127.0, 127.0)) + 0.0F;  // + 0.0F turns -0 into 0
   });
 }

@@ -149,6 +149,7 @@ Case parse_case(std::string_view line, const std::vector<Strategy>& own, const M
   if (const auto* v = get("pad_heads")) c.pad_heads = positive("pad_heads", *v);
   if (const auto* v = get("pad_vocab")) c.pad_vocab = positive("pad_vocab", *v);
   c.sampling = read_sampling([&](std::string_view key) { return get(std::string(key).c_str()); });
+  c.model = model_with_weights(std::move(c.model), c.numerics.weights);
   return c;
 }
 

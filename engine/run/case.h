@@ -80,8 +80,8 @@ void require_one_torus(const Case& c, std::string_view what);
 void require_keys(const Case& c, std::string_view what);
 
 /// Throws Error("case_model", ...) if the case's model is a text, and a key is given that is not
-/// for one: layer programs, prefix, lengths, padding, weights=int8; regime=field for a text that
-/// the field regime has no meaning for.
+/// for it (engine/run/text_keys.h): layer programs and prefix; lengths, padding and regime=field
+/// where a line of the text has no meaning with them.
 void require_keys_of_text(const Case& c);
 
 /// Returns false for a text with top, which asks for the order of numbers: those of a field have

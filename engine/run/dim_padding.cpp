@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "weights/text/text_model.h"
 
 namespace shardproof {
 namespace {
@@ -11,6 +15,20 @@ namespace {
 /// Query heads per kv head, which stay together; 1 where all query heads share one kv head, which
 /// holds for any number of them.
 std::int64_t group_size(const ModelConfig& model) { return model.K == 1 ? 1 : model.H / model.K; }
+
+/// Returns the letter that H is seen as beside K; 0 if none.
+char group_letter(const ModelText& flat) {
+  for (const TextSection section : kTextSections)
+    for (const TextLine& line : flat.section(section).lines) {
+      const Expression& e = line.expression;
+      if (e.kind != Expression::Kind::call || row_of(e.op).form != ModelForm::view) continue;
+      for (const std::size_t whole : {0U, 1U})
+        if (const std::string& parts = e.parameters[1 - whole];
+            e.parameters[whole] == "H" && parts.size() == 2 && parts[0] == 'K')
+          return parts[1];
+    }
+  return 0;
+}
 
 void require_at_least(std::string_view key, std::int64_t given, char dim, std::int64_t own) {
   if (given != 0 && given < own)
@@ -24,9 +42,23 @@ void require_at_least(std::string_view key, std::int64_t given, char dim, std::i
 ModelConfig placed_model(const Case& c) {
   ModelConfig placed = c.model;
   if (c.pad_vocab != 0) placed.V = c.pad_vocab;
-  if (c.pad_heads == 0) return placed;
-  placed.H = c.pad_heads;
-  if (placed.K > 1) placed.K = placed.H / group_size(c.model);
+  if (c.pad_heads != 0) {
+    placed.H = c.pad_heads;
+    if (placed.K > 1) placed.K = placed.H / group_size(c.model);
+  }
+  const TextModel* const of_text = text_model(c.model);
+  if (of_text == nullptr || (c.pad_vocab == 0 && c.pad_heads == 0)) return placed;
+  TextSizes sizes = of_text->sizes();
+  const auto place = [&](char letter, std::int64_t extent) {
+    if (const auto at = sizes.extents.find(letter); at != sizes.extents.end()) at->second = extent;
+  };
+  place('V', placed.V);
+  place('H', placed.H);
+  place('K', placed.K);
+  if (const char group = group_letter(of_text->flat()); group != 0)
+    place(group, placed.H / placed.K);
+  placed.rows = std::make_shared<const TextModel>(of_text->text(), std::move(sizes),
+                                                  of_text->line(), c.numerics.weights);
   return placed;
 }
 

@@ -31,14 +31,15 @@ Sharded PlacedWeights::shards_of(std::string_view name, const Place& place,
 
 /// The scale of each output channel, from the chips' shards of its matrices.
 const Tensor& PlacedWeights::scale(const WeightRow& row, const Place& place) {
-  std::string key = weight_id(place.layer, row.name) + " on " + place.torus.to_string();
+  const ModelRows* const rows = model_.rows.get();
+  std::string key = weight_id(place.layer, row.name, rows) + " on " + place.torus.to_string();
   for (std::string_view name : row.scaled)
-    if (!name.empty()) key += " " + resident_layout(place.program, *weight_row(name)).to_string();
+    if (!name.empty())
+      key += " " + resident_layout(place.program, *weight_row(name, rows)).to_string();
   if (const auto at = scales_.find(key); at != scales_.end()) return at->second;
   const auto absmax_of = [&](std::string_view name) {
-    const WeightRow& matrix = *weight_row(name);
-    return absmax(shards_of(name, place, resident_layout(place.program, matrix)),
-                  static_cast<std::size_t>(matrix.contracted));
+    const Layout layout = resident_layout(place.program, *weight_row(name, rows));
+    return absmax(shards_of(name, place, layout), row.dims);
   };
   Sharded most = absmax_of(row.scaled[0]);
   if (!row.scaled[1].empty()) {
@@ -87,9 +88,9 @@ Sharded PlacedWeights::make(const std::string& name, const Place& place, const L
     return shard(scale(*row, place), layout, place.torus, replicas_);
   Sharded placed = shards_of(name, place, layout);
   if (!quantizes_ || of == nullptr) return placed;
-  const auto& dims = layout.dims();
-  const Layout channels({dims.begin() + row->contracted, dims.end()}, {});
-  return codes(placed, shard(scale(*of, place), channels, place.torus, replicas_));
+  std::vector<Layout::Dim> channels;
+  for (const char letter : of->dims) channels.push_back({letter, layout.axes(letter)});
+  return codes(placed, shard(scale(*of, place), Layout(channels, {}), place.torus, replicas_));
 }
 
 SharedValue PlacedWeights::get(const std::string& name, const Place& place, const Layout& layout) {

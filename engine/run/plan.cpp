@@ -159,7 +159,9 @@ PartitionedLayer partitioned(const Case& c, const Strategy& strategy, Phase phas
   return layer_of(c, strategy, phase, extents(placed_model(c), c.passes(), phase));
 }
 
-RunPlan make_plan(const Case& c, Findings::Until until) {
+RunPlan make_plan(const Case& given, Findings::Until until) {
+  Case c = given;
+  c.model = model_with_weights(std::move(c.model), c.numerics.weights);
   validate(c.model);
   require_numbers(c);
   require_padding(c);

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+
+#include "weights/text/flat.h"
 #include "weights/text/text_model.h"
 
 namespace shardproof {
@@ -46,18 +50,78 @@ std::string prefix(const Case& c) {
   return c.prefix.given() ? "prefix is not for a model's text; legal: no prefix" : "";
 }
 
+/// Returns the letter of padded heads that an op of a flat line needs whole, or 0: reduces, or sees
+/// otherwise than H as K and its groups. A contraction with a weight adds zeros for padding.
+char whole_heads(const TextModel& model, const Expression& e, std::string_view heads) {
+  if (e.kind != Expression::Kind::call) return 0;
+  const ModelForm form = row_of(e.op).form;
+  for (const char letter : heads) {
+    for (std::size_t t = 0; t < e.terms.size(); ++t) {
+      const ContractionTerm& term = e.terms[t];
+      const bool summed = among(term.a + term.b, letter) && !among(term.result, letter);
+      const bool zeros = (among(term.a, letter) && model.weight(e.args[2 * t].text) != nullptr) ||
+                         (among(term.b, letter) && model.weight(e.args[2 * t + 1].text) != nullptr);
+      if (summed && !zeros) return letter;
+    }
+    if (form == ModelForm::view) {
+      const std::string &from = e.parameters[0], &to = e.parameters[1];
+      const bool of_groups = (from == "H" && to.size() == 2 && to[0] == 'K') ||
+                             (to == "H" && from.size() == 2 && from[0] == 'K');
+      if (among(from + to, letter) && !of_groups) return letter;
+    } else if (form != ModelForm::range && !e.parameters.empty() &&
+               among(e.parameters[0], letter)) {
+      return letter;
+    }
+  }
+  return 0;
+}
+
+/// Returns the letters of heads in a text: H, K, and the other letter that H is seen as.
+std::string letters_of_heads(const ModelText& flat) {
+  std::string heads = "HK";
+  for (const TextSection section : kTextSections)
+    for (const TextLine& line : flat.section(section).lines)
+      if (const Expression& e = line.expression;
+          e.kind == Expression::Kind::call && row_of(e.op).form == ModelForm::view)
+        for (const std::size_t whole : {0U, 1U})
+          if (e.parameters[whole] == "H") heads += e.parameters[1 - whole];
+  return heads;
+}
+
+/// Returns the first line that needs all of some letters, and which.
+template <class Needs>
+std::string whole_line(const ModelText& flat, std::string_view key, const Needs& needs) {
+  for (const TextSection section : kTextSections)
+    for (const TextLine& line : flat.section(section).lines)
+      if (const char letter = needs(line.expression))
+        return fmt::format(
+            "{} is not for a text whose line {} needs all of {} as it is; legal: "
+            "leave it out",
+            key, line.name, letter);
+  return "";
+}
+
 std::string pad_heads(const Case& c) {
-  return c.pad_heads != 0 ? "pad_heads is not for a model's text; legal: leave it out" : "";
+  if (c.pad_heads == 0) return "";
+  const TextModel& model = *text_model(c.model);
+  if (model.extent('H') == 0)
+    return "pad_heads is not for a text without a dim H; legal: leave it out";
+  const std::string heads = letters_of_heads(model.flat());
+  return whole_line(model.flat(), "pad_heads",
+                    [&](const Expression& e) { return whole_heads(model, e, heads); });
 }
 
+/// A table is read by an id of the model's own.
 std::string pad_vocab(const Case& c) {
-  return c.pad_vocab != 0 ? "pad_vocab is not for a model's text; legal: leave it out" : "";
-}
-
-std::string weights(const Case& c) {
-  return c.numerics.weights == WeightType::int8
-             ? "weights=int8 is not for a model's text; legal: f32, bf16"
-             : "";
+  if (c.pad_vocab == 0) return "";
+  return whole_line(text_model(c.model)->flat(), "pad_vocab", [&](const Expression& e) -> char {
+    if (e.kind != Expression::Kind::call || e.op == ModelOp::gather) return 0;
+    for (const ContractionTerm& term : e.terms)
+      if (among(term.a + term.b, 'V') && !among(term.result, 'V')) return 'V';
+    const bool any = std::any_of(e.parameters.begin(), e.parameters.end(),
+                                 [](const std::string& word) { return among(word, 'V'); });
+    return any && !is_pointwise(e.op) ? 'V' : 0;
+  });
 }
 
 std::string regime(const Case& c) {
@@ -76,7 +140,7 @@ constexpr TextCaseKey kKeys[] = {
     {"decode", true, "a table of layouts, no layer program"},
     {"block", false, kSaid},
     {"numerics", true, "the keys that it stands for, without cache, which the text says"},
-    {"weights", true, "f32, bf16; int8 is not for texts yet", weights},
+    {"weights", true, "int8: the matrices of contractions with one matrix in each term"},
     {"act"},
     {"regime", true, "field only without top, which asks for an order", regime},
     {"schedule"},
@@ -90,8 +154,9 @@ constexpr TextCaseKey kKeys[] = {
     {"chunk"},
     {"gen"},
     {"seed"},
-    {"pad_heads", false, "programs of texts have the text's extents", pad_heads},
-    {"pad_vocab", false, "programs of texts have the text's extents", pad_vocab},
+    {"pad_heads", true, "where no line reduces or views heads but by a weight, or as K's groups",
+     pad_heads},
+    {"pad_vocab", true, "where no line reduces or views V", pad_vocab},
     {"sample"},
     {"temperature"},
     {"top_k"},

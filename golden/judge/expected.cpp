@@ -308,11 +308,12 @@ Expected expected_value(const oracle::field::Answer& answer, const Scope& scope,
 }
 
 Expected as_placed(Expected e, const Role& role, std::string_view letters,
-                   const DimPadding& padding) {
+                   const DimPadding& padding, const ModelRows* of_model) {
   if (padding.none() || letters.size() != e.shape.size()) return e;
   const Shape shape = padding.placed(letters, e.shape);
   if (shape == e.shape) return e;
-  const WeightRow* const weight = role.kind == Role::Kind::weight ? weight_row(role.name) : nullptr;
+  const WeightRow* const weight =
+      role.kind == Role::Kind::weight ? weight_row(role.name, of_model) : nullptr;
   const bool scale = weight != nullptr && weight->kind == WeightKind::scale;
   // The field's padding of a scale depends on its lanes and is not known here.
   const bool known = weight != nullptr && !(scale && !e.numbers.empty());

@@ -30,6 +30,6 @@ Expected expected_value(const oracle::field::Answer& answer, const Scope& scope,
 /// Returns the expected value as chips hold it under a layout with these letters: longer in padded
 /// dims. The padding of a weight is 0, of a scale 1; that of any other value is not compared.
 Expected as_placed(Expected expected, const Role& role, std::string_view letters,
-                   const DimPadding& padding);
+                   const DimPadding& padding, const ModelRows* of_model = nullptr);
 
 }  // namespace shardproof

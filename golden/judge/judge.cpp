@@ -68,7 +68,7 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
                     const ValueDecl& declared, const Sharded& value) {
   const Expected expected =
       as_placed(known_value(expected_, scope, program, declared, value.shape()), declared.role,
-                whole_letters(declared.layout), padding_);
+                whole_letters(declared.layout), padding_, scope.rows);
   const auto wrong = [&] {
     Finding found;
     found.pass = scope.pass;

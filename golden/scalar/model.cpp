@@ -98,8 +98,10 @@ void ScalarModel::empty_caches(std::int64_t rows) {
   const ModelConfig& c = plan_.source_case.model;
   Known empty;
   for (const auto& [name, layout] : plan_.prefill.caches()) {
-    const Shape shape = c.rows != nullptr ? shape_of(layout.letters(), c, {.B = rows})
-                                          : Shape{rows, 0, padding_.placed('K', c.K), c.Q};
+    const Shape shape =
+        c.rows != nullptr
+            ? padding_.placed(layout.letters(), shape_of(layout.letters(), c, {.B = rows}))
+            : Shape{rows, 0, padding_.placed('K', c.K), c.Q};
     empty[name] = std::make_shared<const Value>(Value{{}, shape, {{}}, {}});
   }
   caches_.assign(static_cast<std::size_t>(c.layers), empty);
@@ -123,7 +125,7 @@ Shared ScalarModel::weight(int layer, const ValueDecl& declared) {
   }
   const Tensor& w = weights_.at(weight_id(layer, name, rows));
   if (padding_.none()) return known = in_layout(declared.layout, Value{{}, w.shape, {w.data}, {}});
-  const WeightRow& row = *weight_row(name);
+  const WeightRow& row = *weight_row(name, rows);
   const Shape shape = padding_.placed(row.dims, w.shape);
   const float rest = row.kind == WeightKind::scale ? 1.0F : 0.0F;
   return known = in_layout(declared.layout,

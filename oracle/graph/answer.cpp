@@ -21,7 +21,7 @@ namespace shardproof::oracle::graph {
 
 oracle::Answer answer(const Weights& stored, const oracle::Request& request) {
   const TextModel& model = *text_model(stored.config());
-  graph::Answer values = run(stored.all(), {.text = model.text(),
+  graph::Answer values = run(stored.all(), {.text = model.flat(),
                                             .sizes = model.sizes(),
                                             .act = request.numerics.act,
                                             .prompt = request.prompt,
@@ -72,12 +72,13 @@ field::Tensor last_logits(const field::Tensor& logits, const Places& places) {
 }
 
 /// The random weights of a text's model, with a column for each channel in tables of RoPE.
-std::map<std::string, field::Tensor> weights_in_field(const TextModel& model,
-                                                      const FieldSetting& setting) {
+std::map<std::string, field::Tensor> weights_in_field(const field::Request& request) {
+  const TextModel& model = *text_model(request.config);
+  const FieldSetting& setting = request.setting;
   const field::Arithmetic math(setting);
   const field::Random random(setting);
   std::map<std::string, field::Tensor> weights;
-  for (const WeightSpec& spec : model.weight_specs()) {
+  for (const WeightSpec& spec : weight_specs(request.config, request.weights)) {
     const TextWeight* const weight = model.weight_of_file(spec.name);
     if (weight == nullptr || !is_rope_table(weight->kind)) {
       weights[spec.name] = random.stream("weight " + spec.name, spec.shape);
@@ -99,8 +100,8 @@ field::Answer answer_in_field(const field::Request& request) {
   field::Answer answer;
   answer.config = request.config;
   answer.setting = request.setting;
-  answer.weights = weights_in_field(model, request.setting);
-  answer.checkpoints = run_in_field({.text = model.text(),
+  answer.weights = weights_in_field(request);
+  answer.checkpoints = run_in_field({.text = model.flat(),
                                      .sizes = model.sizes(),
                                      .act = request.act,
                                      .ids = request.ids,

@@ -5,35 +5,64 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "oracle/numeric/detail/functions.h"
 #include "weights/model/registry.h"
+#include "weights/model/scale_rows.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof::oracle {
 
 namespace {
 
+using std::size_t;
+
+/// A matrix and the number of the output channel of each element.
+struct Matrix {
+  Tensor* elements;
+  std::vector<size_t> channel;
+};
+
+/// Numbers the output channels of a matrix with these letters, row-major over `channels`.
+Matrix matrix_of(Tensor& elements, std::string_view letters, std::string_view channels) {
+  Matrix matrix{&elements, std::vector<size_t>(elements.data.size(), 0)};
+  for (size_t at = 0; at < elements.data.size(); ++at)
+    for (const char c : channels) {
+      const size_t dim = letters.find(c);
+      size_t step = 1;
+      for (size_t d = dim + 1; d < letters.size(); ++d)
+        step *= static_cast<size_t>(elements.shape[d]);
+      const auto extent = static_cast<size_t>(elements.shape[dim]);
+      matrix.channel[at] = matrix.channel[at] * extent + at / step % extent;
+    }
+  return matrix;
+}
+
 /// Replaces matrices with the same output channels by their codes, and returns the scales: one per
 /// channel, over all the matrices.
-std::vector<float> quantize(const std::vector<Tensor*>& matrices, std::size_t channels) {
+std::vector<float> quantize(const std::vector<Matrix>& matrices, size_t channels) {
+  std::vector<double> absmax(channels, 0.0);
+  for (const Matrix& matrix : matrices)
+    for (size_t at = 0; at < matrix.channel.size(); ++at) {
+      double& most = absmax[matrix.channel[at]];
+      most = std::max(most, std::abs(static_cast<double>(matrix.elements->data[at])));
+    }
   std::vector<float> scales(channels);
-  for (std::size_t j = 0; j < channels; ++j) {
-    double absmax = 0;
-    for (const Tensor* matrix : matrices)
-      for (std::size_t at = j; at < matrix->data.size(); at += channels)
-        absmax = std::max(absmax, std::abs(static_cast<double>(matrix->data[at])));
-    scales[j] = static_cast<float>(absmax / 127.0);
+  for (size_t j = 0; j < channels; ++j) {
+    scales[j] = static_cast<float>(absmax[j] / 127.0);
     if (scales[j] == 0) scales[j] = 1;
-    for (Tensor* matrix : matrices)
-      for (std::size_t at = j; at < matrix->data.size(); at += channels) {
-        const double code =
-            std::nearbyint(static_cast<double>(matrix->data[at]) / static_cast<double>(scales[j]));
-        // A code is an integer and has no -0.
-        matrix->data[at] = code == 0 ? 0.0F : static_cast<float>(std::clamp(code, -127.0, 127.0));
-      }
   }
+  for (const Matrix& matrix : matrices)
+    for (size_t at = 0; at < matrix.channel.size(); ++at) {
+      float& v = matrix.elements->data[at];
+      const double code =
+          std::nearbyint(static_cast<double>(v) / static_cast<double>(scales[matrix.channel[at]]));
+      // A code is an integer and has no -0.
+      v = code == 0 ? 0.0F : static_cast<float>(std::clamp(code, -127.0, 127.0));
+    }
   return scales;
 }
 
@@ -54,17 +83,22 @@ Weights as_stored(const Weights& weights, WeightType type) {
         for (float& v : tensors.at(spec.name).data) v = bf16(v);
     return {config, std::move(tensors)};
   }
+  const ModelConfig kept = model_with_weights(config, type);
+  const ModelRows* const rows = kept.rows.get();
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    for (const WeightRow& row : all_weights()) {
-      if (row.kind != WeightKind::scale || !row.in_model(config)) continue;
-      Tensor scale(shape_of(row.dims, config));
-      std::vector<Tensor*> matrices;
-      for (std::string_view name : row.scaled)
-        if (!name.empty()) matrices.push_back(&tensors.at(weight_id(layer, name)));
+    for (const WeightRow* const row : scale_rows(kept)) {
+      Tensor scale(shape_of(row->dims, kept));
+      std::vector<Matrix> matrices;
+      for (std::string_view name : row->scaled) {
+        const auto at = tensors.find(weight_id(layer, name, rows));
+        if (name.empty() || at == tensors.end()) continue;  // of layers with a flag alone
+        matrices.push_back(matrix_of(at->second, weight_row(name, rows)->dims, row->dims));
+      }
+      if (matrices.empty()) continue;
       scale.data = quantize(matrices, scale.data.size());
-      tensors.emplace(weight_id(layer, row.name), std::move(scale));
+      tensors.emplace(weight_id(layer, row->name, rows), std::move(scale));
     }
-  return {config, std::move(tensors), WeightType::int8};
+  return {kept, std::move(tensors), WeightType::int8};
 }
 
 }  // namespace shardproof::oracle

@@ -162,7 +162,7 @@ Case CaseFlags::parse(const std::string& line) const {
   if (!same_model(asked, held))
     throw Error("weights_model", fmt::format("{} holds {}, the case requires {}", *weights_file_,
                                              model_and_block(held), model_and_block(asked)));
-  c.model = held;
+  c.model = model_with_weights(std::move(held), c.numerics.weights);
   return c;
 }
 

@@ -98,7 +98,6 @@ int quantize(const WeightsFlags& o) {
   require_not_input({"OUT", o.out}, {{"IN", o.file}});
   require_replaceable(o.out, "weights_write");
   const Weights weights = load_weights(o.file);
-  require_keys(weights, "weights quantize");
   if (weights.stored_type() == WeightType::int8)
     throw Error("weights_int8", fmt::format("{} holds int8 weights already; legal: a file of f32 "
                                             "weights, version {}",

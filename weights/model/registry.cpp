@@ -8,6 +8,7 @@
 
 #include "weights/base/detail/word_table.h"
 #include "weights/model/model_rows.h"
+#include "weights/model/scale_rows.h"
 
 namespace shardproof {
 namespace {
@@ -74,12 +75,6 @@ bool is_of(const WeightRow& scale, std::string_view matrix) {
          std::find(scale.scaled.begin(), scale.scaled.end(), matrix) != scale.scaled.end();
 }
 
-/// Returns whether weights=int8 stores the matrix as codes in any model.
-bool has_codes(std::string_view matrix) {
-  return std::any_of(all_weights().begin(), all_weights().end(),
-                     [&](const WeightRow& row) { return is_of(row, matrix); });
-}
-
 }  // namespace
 
 NumberFormat ValueRow::wire(const Numerics& numerics, const ModelConfig& config) const {
@@ -91,7 +86,7 @@ NumberFormat ValueRow::wire(const Numerics& numerics, const ModelConfig& config)
 
 NumberFormat WeightRow::wire(const Numerics& numerics) const {
   if (kind != WeightKind::matrix) return NumberFormat::f32;
-  if (numerics.weights == WeightType::int8 && has_codes(name)) return NumberFormat::int8;
+  if (numerics.weights == WeightType::int8 && contracted > 0) return NumberFormat::int8;
   return numerics.weights == WeightType::bf16 ? NumberFormat::bf16 : NumberFormat::f32;
 }
 
@@ -118,18 +113,33 @@ bool has(const ModelConfig& config, const WeightRow& row, WeightType type) {
 
 bool has_weight(const ModelConfig& config, std::string_view name, WeightType type) {
   const WeightRow* const row = weight_row(name, config.rows.get());
-  return row != nullptr && (config.rows != nullptr || has(config, *row, type));
+  if (row == nullptr || config.rows == nullptr) return row != nullptr && has(config, *row, type);
+  return row->kind != WeightKind::scale || type == WeightType::int8;
 }
 
 const WeightRow* scale_of(const ModelConfig& config, std::string_view matrix) {
-  if (config.rows != nullptr) return nullptr;
-  for (const WeightRow& row : all_weights())
-    if (row.in_model(config) && is_of(row, matrix)) return &row;
+  for (const WeightRow* const row : scale_rows(config))
+    if (is_of(*row, matrix)) return row;
   return nullptr;
 }
 
+std::vector<const WeightRow*> scale_rows(const ModelConfig& config) {
+  const std::span<const WeightRow> all =
+      config.rows != nullptr ? std::span(config.rows->weights()) : all_weights();
+  std::vector<const WeightRow*> rows;
+  for (const WeightRow& row : all)
+    if (row.kind == WeightKind::scale && (config.rows != nullptr || row.in_model(config)))
+      rows.push_back(&row);
+  return rows;
+}
+
 std::vector<WeightSpec> weight_specs(const ModelConfig& config, WeightType type) {
-  if (config.rows != nullptr) return config.rows->weight_specs();
+  if (config.rows != nullptr) {
+    std::vector<WeightSpec> specs = config.rows->weight_specs();
+    if (type != WeightType::int8)
+      std::erase_if(specs, [](const WeightSpec& spec) { return spec.scale; });
+    return specs;
+  }
   const std::span<const WeightRow> rows = all_weights();
   const auto of_layer = [](const WeightRow& row) { return row.per_layer; };
   const auto first = std::find_if(rows.begin(), rows.end(), of_layer);

@@ -91,13 +91,14 @@ class Flattener {
   /// An expression that is pointwise, or one op of names.
   Expression whole(const Expression& e) {
     if (e.kind != Expression::Kind::call) return e;
-    return is_pointwise(e.op) || e.op == ModelOp::mean ? pointwise(e) : one_op(e);
+    if (e.op == ModelOp::mean) return mean(e, true);
+    return is_pointwise(e.op) ? pointwise(e) : one_op(e);
   }
 
   /// A pointwise expression: ops of other kinds in it become lines.
   Expression pointwise(const Expression& e) {
     if (e.kind != Expression::Kind::call) return e;
-    if (e.op == ModelOp::mean) return mean(e);
+    if (e.op == ModelOp::mean) return mean(e, false);
     if (!is_pointwise(e.op)) return named(one_op(e));
     Expression flat = e;
     for (Expression& arg : flat.args) arg = pointwise(arg);
@@ -114,12 +115,13 @@ class Flattener {
   }
 
   /// A sum divided by extents; where something may not exist, or the number of rows or positions
-  /// would be counted, a line of its own.
-  Expression mean(const Expression& e) {
+  /// would be counted, a line of its own, if it is not the `whole` of one.
+  Expression mean(const Expression& e, bool whole) {
     Expression sum = one_op(e);
     const std::string& letters = e.parameters[0];
     for (const char letter : letters)
-      if (has(kGivenLetters, letter) || has(absent_in(sum.args[0]), letter)) return named(sum);
+      if (has(kGivenLetters, letter) || has(absent_in(sum.args[0]), letter))
+        return whole ? sum : named(sum);
     sum.op = ModelOp::sum;
     Expression count = name_of(letters.substr(0, 1));
     for (std::size_t i = 1; i < letters.size(); ++i)

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
+#include "weights/base/detail/word_table.h"
 #include "weights/text/flat.h"
+#include "weights/text/scales.h"
 #include "weights/text/text_weights.h"
 
 namespace shardproof {
@@ -46,16 +49,38 @@ bool reads_matrix(const Expression& e, const std::set<std::string, std::less<>>&
 }  // namespace
 
 TextModel::TextModel(const ModelText& text, const TextKeys& keys, std::string line)
-    : text_(text), flat_(flat_text(text)), sizes_(sizes_of(text, keys)) {
+    : TextModel(text, sizes_of(text, keys), std::move(line), WeightType::f32) {}
+
+TextModel::TextModel(const ModelText& text, TextSizes sizes, std::string line, WeightType weights)
+    : text_(text),
+      flat_(flat_text(text)),
+      sizes_(std::move(sizes)),
+      int8_(weights == WeightType::int8) {
   line_ = std::move(line);
   extents_ = sizes_.extents;
-  std::set<std::string, std::less<>> matrices, names, stored;
+  add_weights();
+  add_scales();
+  add_values();
+  std::set<std::string, std::less<>> names;
   const auto once = [&](const std::string& name, int at) {
     if (!names.insert(name).second)
       throw Error("model_c17", fmt::format("{}{} is defined in two sections; a model that runs has "
                                            "one value or weight of each name",
                                            text_.where(at), name));
   };
+  for (const bool of_weights : {true, false})
+    for (const TextSection section : kTextSections) {
+      std::map<std::string, int> own;  // under the other guard once more
+      const auto& all = flat_.section(section);
+      if (of_weights)
+        for (const TextWeight& weight : all.weights) own.emplace(weight.name, weight.line);
+      else
+        for (const TextLine& one : all.lines) own.emplace(one.name, one.line);
+      for (const auto& [name, at] : own) once(name, at);
+    }
+}
+
+void TextModel::add_weights() {
   const std::vector<TextWeightSpec> specs = text_weight_specs(text_, sizes_);
   for (const TextWeightSpec& spec : specs) {
     Shape shape;
@@ -70,7 +95,6 @@ TextModel::TextModel(const ModelText& text, const TextKeys& keys, std::string li
     std::set<std::string, std::less<>> own_weights;
     for (const TextWeight& weight : text_.section(section).weights) {
       if (!own_weights.insert(weight.name).second) continue;  // under the other guard
-      once(weight.name, weight.line);
       const std::string& file = weight.from.empty() ? weight.name : weight.from;
       const bool of_layer = section == TextSection::layer;
       WeightRow row{.name = own(weight.name), .dims = own(weight.letters), .per_layer = of_layer};
@@ -78,16 +102,58 @@ TextModel::TextModel(const ModelText& text, const TextKeys& keys, std::string li
       for (const TextWeightSpec& spec : specs)
         if (spec.id == file || (of_layer && spec.id.ends_with("." + file)))
           row.kind = kind_of(spec.kind);
-      if (row.kind == WeightKind::matrix) matrices.insert(weight.name);
       weights_.push_back(row);
     }
   }
+}
+
+/// Adds the scales of weights=int8, and to its matrices how many letters their sums contract.
+void TextModel::add_scales() {
+  std::set<std::string> matrices;
+  for (const WeightRow& row : weights_)
+    if (row.per_layer && row.kind == WeightKind::matrix) matrices.emplace(row.name);
+  const std::vector<TextScale> scales = text_scales(flat_, matrices);
+  for (const TextScale& scale : scales) {
+    WeightRow row{.name = own(scale.name), .dims = own(scale.channels), .kind = WeightKind::scale};
+    row.file = own(scale.file);
+    for (std::size_t i = 0; i < scale.matrices.size(); ++i) {
+      const auto matrix = std::find_if(weights_.begin(), weights_.end(), [&](const WeightRow& one) {
+        return one.name == scale.matrices[i];
+      });
+      row.scaled.at(i) = matrix->name;
+      matrix->contracted = static_cast<int>(matrix->dims.size() - row.dims.size());
+      for (WeightSpec& spec : specs_)
+        if (spec.name.starts_with("layer") &&
+            std::string_view(spec.name).substr(spec.name.find('.') + 1) == matrix->file)
+          spec.int8 = true;
+    }
+    const WeightRow& first = *row_named(weights_, row.scaled[0]);
+    for (std::int64_t layer = 0; layer < sizes_.layers; ++layer) {
+      const std::string id = fmt::format("layer{}.{}", layer, first.file);
+      if (std::none_of(specs_.begin(), specs_.end(),
+                       [&](const WeightSpec& spec) { return spec.name == id; }))
+        continue;  // of the layers of a flag
+      WeightSpec spec{.name = fmt::format("layer{}.{}", layer, row.file),
+                      .dims = std::string(row.dims),
+                      .shape = {},
+                      .scale = true};
+      for (const char letter : row.dims) spec.shape.push_back(extent(letter));
+      specs_.push_back(std::move(spec));
+    }
+    weights_.push_back(row);
+  }
+  if (int8_) flat_ = scaled_text(std::move(flat_), scales);
+}
+
+void TextModel::add_values() {
+  std::set<std::string, std::less<>> matrices, stored;
+  for (const WeightRow& row : weights_)
+    if (row.kind == WeightKind::matrix) matrices.emplace(row.name);
   for (const TextSection section : kTextSections) {
     std::set<std::string, std::less<>> own_lines;
     const bool of_layer = section == TextSection::layer;
     for (const TextLine& flat : flat_.section(section).lines) {
       if (!own_lines.insert(flat.name).second) continue;
-      once(flat.name, flat.line);
       const Expression& e = flat.expression;
       const auto is = [&](ModelOp op) { return e.kind == Expression::Kind::call && e.op == op; };
       // A store, or what only moves such values.
@@ -132,7 +198,7 @@ std::int64_t TextModel::line_of(std::string_view name, std::int64_t layer) const
 
 const TextWeight* TextModel::weight(std::string_view name) const {
   for (const TextSection section : kTextSections)
-    for (const TextWeight& weight : text_.section(section).weights)
+    for (const TextWeight& weight : flat_.section(section).weights)
       if (weight.name == name) return &weight;
   return nullptr;
 }
@@ -154,6 +220,14 @@ ModelConfig model_config(std::shared_ptr<const TextModel> model) {
   config.rope = Rope::none;
   if (model->extent('P') > 0) config.positions = model->extent('P');
   config.rows = std::move(model);
+  return config;
+}
+
+ModelConfig model_with_weights(ModelConfig config, WeightType type) {
+  const TextModel* const of_text = text_model(config);
+  if (of_text != nullptr && of_text->int8() != (type == WeightType::int8))
+    config.rows =
+        std::make_shared<const TextModel>(of_text->text(), of_text->sizes(), of_text->line(), type);
   return config;
 }
 

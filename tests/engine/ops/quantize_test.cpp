@@ -80,7 +80,7 @@ RC_GTEST_PROP(Quantize, IsTheSameInEveryLayout, ()) {
   Tensor codes_of_all(w.shape);
   codes_of_all.data = expected.codes;
 
-  const Sharded scale = scale_of_absmax(absmax(sharded, 2));
+  const Sharded scale = scale_of_absmax(absmax(sharded, "E"));
   RC_ASSERT(scale.layout() == Layout({{'E', bins[3]}}, {}));
   RC_ASSERT(on_every_chip(scale, scales));
   RC_ASSERT(on_every_chip(codes(sharded, scale), codes_of_all));
@@ -95,14 +95,14 @@ Sharded column(float first, float second) {
   return shard(w, Layout::parse("E_xF"), Torus(2, 1, 1));
 }
 float scale_on(const Sharded& w, std::size_t chip) {
-  return scale_of_absmax(absmax(w, 1)).f32()[chip][0];
+  return scale_of_absmax(absmax(w, "F")).f32()[chip][0];
 }
 
 TEST(Quantize, TheLargestIsOfAllChips) {
   // Without the max reduction chip 0 would have the scale 1/127, and 2 would be its code 127.
   const Sharded w = column(1.0F, -2.0F);
   for (std::size_t chip : {0U, 1U}) EXPECT_EQ(scale_on(w, chip), static_cast<float>(2.0 / 127.0));
-  const Sharded made = codes(w, scale_of_absmax(absmax(w, 1)));
+  const Sharded made = codes(w, scale_of_absmax(absmax(w, "F")));
   EXPECT_EQ(made.f32()[0][0], 64.0F);  // 63.5: a tie, to even
   EXPECT_EQ(made.f32()[1][0], -127.0F);
 }
@@ -117,13 +117,13 @@ TEST(Quantize, CodesAreClipped) {
   // absmax/127 is 1.49 of the smallest f32, and rounds to one.
   const Sharded w = column(189.0F * kTiny, -189.0F * kTiny);
   EXPECT_EQ(scale_on(w, 0), kTiny);
-  const Sharded made = codes(w, scale_of_absmax(absmax(w, 1)));
+  const Sharded made = codes(w, scale_of_absmax(absmax(w, "F")));
   EXPECT_EQ(made.f32()[0][0], 127.0F);
   EXPECT_EQ(made.f32()[1][0], -127.0F);
 }
 
 TEST(Quantize, TwoMatricesOfOneContractionHaveTheGreater) {
-  const Sharded a = absmax(column(1.0F, -2.0F), 1), b = absmax(column(-3.0F, 0.5F), 1);
+  const Sharded a = absmax(column(1.0F, -2.0F), "F"), b = absmax(column(-3.0F, 0.5F), "F");
   for (std::size_t chip : {0U, 1U}) EXPECT_EQ(greater(a, b).f32()[chip][0], 3.0F);
 }
 

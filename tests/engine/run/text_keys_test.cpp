@@ -116,6 +116,35 @@ TEST(TextCaseKeys, RefuseLengthsWhereALineReducesRowsOrPositions) {
             std::string::npos);
 }
 
+TEST(TextCaseKeys, RefusePaddingThatALineNeedsWhole) {
+  const auto with = [](const std::string& key, const std::string& line) {
+    std::string text = print_model_text(handed());
+    const std::string old_line = "mid : BLE = store(add(in, attn_out))";
+    text.replace(text.find(old_line), old_line.size(), line);
+    return refusal(key, parse_model_text(text, "m.model"));
+  };
+  const std::string heads = "pad_heads=48", words = "pad_vocab=288";
+  EXPECT_EQ(
+      with(heads, "mid : BLE = store(add(in, sum(attn, HQ)))"),
+      "case_model: model=m.model: pad_heads is not for a text whose line mid_1 needs all of H "
+      "as it is; legal: leave it out");
+  EXPECT_NE(with(heads, "mid : BLE = store(add(in, max(k, KQ)))").find("mid_1 needs all of K"),
+            std::string::npos);
+  EXPECT_NE(with(heads, "mid : BLE = store(add(in, einsum(BLHQ,BLHQ->BL; attn, attn)))")
+                .find("mid_1 needs all of H"),
+            std::string::npos);
+  EXPECT_EQ(with(heads, "mid : BLE = store(add(in, attn_out))"), "none");
+  EXPECT_EQ(with(words, "mid : BLE = store(add(in, attn_out))"), "none");
+  std::string text = print_model_text(handed());
+  const auto logits = text.rfind("\nlogits : BLV = ");
+  ASSERT_NE(logits, text.npos);
+  text.replace(logits, 16, "\nwords : BLV = ");
+  text += "logits : BLV = sub(words, max(words, V))\n";
+  EXPECT_NE(refusal(words, parse_model_text(text, "m.model")).find("logits_1 needs all of V"),
+            std::string::npos);
+  EXPECT_EQ(refusal(heads, parse_model_text(text, "m.model")), "none");
+}
+
 /// A text says of itself what these keys say of a model of keys.
 TEST(TextCaseKeys, OfAModelOfKeysAreRefusedWhereTheyAreRead) {
   const std::string file = std::string(SHARDPROOF_TESTS) + "/data/models/llama-3.model";

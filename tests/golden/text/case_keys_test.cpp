@@ -9,9 +9,12 @@
 #include <map>
 #include <string>
 
+#include "engine/ops/int8_weights.h"
 #include "golden/verify/verify.h"
 #include "tests/golden/text/text_case.h"
 #include "tests/sanitized.h"
+#include "weights/model/softmax.h"
+#include "weights/storage/generator.h"
 #include "weights/text/writer.h"
 
 namespace shardproof {
@@ -147,6 +150,62 @@ RC_GTEST_PROP(CaseKeysOfTexts, LengthsGiveTheBitsOfKeys, ()) {
 TEST(CaseKeysOfTexts, LengthsOfHandedTextsAreEqual) {
   expect_texts_equal("batch=8 prompt=5 chunk=2 lengths=ragged");
   expect_texts_equal("batch=8 prompt=6 lengths=6,1,4 act=bf16");
+}
+RC_GTEST_PROP(CaseKeysOfTexts, Int8WeightsGiveTheBitsOfKeys, ()) {
+  require_key(*rc::gen::element<std::string>("weights=int8", "weights=int8 chunk=2 prompt=5",
+                                             "weights=int8 prompt=6 chunk=3 lengths=2,5,6"));
+}
+TEST(CaseKeysOfTexts, Int8WeightsOfHandedTextsAreEqual) {
+  expect_texts_equal("weights=int8 batch=8 prompt=5");
+}
+RC_GTEST_PROP(CaseKeysOfTexts, PaddedDimsGiveTheBitsOfKeys, ()) {
+  require_key(*rc::gen::element<std::string>(
+      "pad_vocab=36", "pad_vocab=60 chunk=2 prompt=5", "pad_heads=24", "pad_heads=36 pad_vocab=48",
+      "pad_heads=24 weights=int8", "pad_heads=24 pad_vocab=36 prompt=5 chunk=2 lengths=ragged"));
+}
+TEST(CaseKeysOfTexts, PaddedDimsOfHandedTextsAreEqual) {
+  expect_texts_equal("pad_vocab=288 pad_heads=48 batch=8 prompt=5");
+}
+/// Tori that divide neither H nor V of the model.
+TEST(CaseKeysOfTexts, PaddedDimsRunOnToriThatDivideThemOnly) {
+  for (const char* regime : {"exact", "f32", "field"})
+    for (const char* layout :
+         {"torus=1x5x1 prefill=ws1d:heads", "torus=5x1x1 prefill=ws2d:batch"}) {
+      const std::string line =
+          fmt::format("{} regime={} batch=10 pad_heads=40 pad_vocab=280", layout, regime);
+      for (const char* text : {"llama-3,E=80,F=80", "gpt-2,E=80,F=80"}) {
+        const std::string name(text);
+        const auto comma = name.find(',');
+        expect_equal(parse_case(fmt::format("model={}{} gen=2 {}", text_file(name.substr(0, comma)),
+                                            name.substr(comma), line)));
+      }
+    }
+}
+TEST(CaseKeysOfTexts, SampleFromAPaddedVocabularyAtRandom) {
+  expect_equal(case_of_text("qwen3",
+                            "torus=2x2x2 prefill=ws2d:batch batch=8 prompt=5 pad_vocab=288 "
+                            "sample=random top_k=5"));
+}
+/// Codes and scales are those of the keys, by the same names.
+TEST(CaseKeysOfTexts, QuantizedWeightsAreThoseOfKeys) {
+  for (const std::string model : kModels) {
+    if (model.find("base2") != model.npos) continue;
+    const auto [of_keys, of_text] = same_case(model, "weights=int8");
+    OracleMemo memo;
+    const Weights &keys = memo.get(of_keys)->stored, &text = memo.get(of_text)->stored;
+    int compared = 0;
+    for (const auto& [name, tensor] : keys.all()) {
+      if (name.starts_with("rope")) continue;  // with a column for each pair
+      EXPECT_EQ(text.at(name).data, tensor.data) << model << " " << name;
+      ++compared;
+    }
+    EXPECT_EQ(std::ssize(text.all()) - compared, rotates(of_keys.model) ? 2 : 0) << model;
+    // As `weights quantize` makes them.
+    const Weights made = int8_weights(generate_weights(of_text.model, of_text.seed));
+    EXPECT_EQ(made.all().size(), text.all().size());
+    for (const auto& [name, tensor] : made.all())
+      EXPECT_EQ(tensor.data, text.at(name).data) << model << " " << name;
+  }
 }
 TEST(CaseKeysOfTexts, RowsOfUnequalLengthSampleAtRandom) {
   expect_equal(case_of_text("qwen3",

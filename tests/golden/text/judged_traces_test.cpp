@@ -120,6 +120,24 @@ TEST(TracesOfTexts, OfRowsOfUnequalLengthAreRight) {
                                                              keys)));
 }
 
+TEST(TracesOfTexts, OfPaddedDimsAreRight) {
+  for (const char* keys : {"", "regime=f32 schedule=ring", "act=bf16 regime=f32", "regime=field"})
+    for (const char* name : {"llama-3", "gpt-2"})
+      expect_right(name, case_with_text(small_text(name),
+                                        fmt::format("torus=1x2x1 prefill=ws1d:heads decode=ws2d:"
+                                                    "heads prompt=4 pad_heads=6 pad_vocab=14 {}",
+                                                    keys)));
+}
+
+TEST(TracesOfTexts, OfInt8WeightsAreRight) {
+  for (const char* name : {"llama-3", "qwen3"})
+    for (const char* keys : {"", "regime=f32 schedule=ring", "act=bf16 regime=f32", "regime=field"})
+      expect_right(name, case_with_text(small_text(name),
+                                        fmt::format("torus=2x1x2 prefill=ws2d:heads "
+                                                    "decode=wg-x:batch prompt=4 weights=int8 {}",
+                                                    keys)));
+}
+
 /// An f32 array's element, whatever stood there.
 void poke(dump::StoredArray& array, std::size_t i, float v) {
   std::memcpy(array.bytes.data() + i * sizeof v, &v, sizeof v);
@@ -240,7 +258,7 @@ TEST(TracesOfTexts, AValueOfAnotherLayersLineIsUnknown) {
 /// A trace of another writer may name any key; those that are not for texts are refused as such.
 TEST(TracesOfTexts, OfKeysThatTextsDoNotTakeAreRefused) {
   const dump::Dump right = f32_trace("llama-3", "");
-  for (const char* key : {"prefix=1:2", "weights=int8", "pad_vocab=24"}) {
+  for (const char* key : {"prefix=1:2", "prefix=2:4"}) {
     dump::Dump dump = right;
     dump.attributes["case"] += std::string(" ") + key;
     std::string& line = dump.attributes["case"];

@@ -24,7 +24,9 @@ inline Case case_of_text(std::string_view name, std::string_view keys) {
 /// A case of a text that is given as such.
 inline Case case_with_text(const ModelText& text, std::string_view keys) {
   Case c = parse_case(fmt::format("gen=3 {}", keys));
-  c.model = model_config(std::make_shared<const TextModel>(text, TextKeys{}, text.name + ".model"));
+  c.model = model_with_weights(
+      model_config(std::make_shared<const TextModel>(text, TextKeys{}, text.name + ".model")),
+      c.numerics.weights);
   return c;
 }
 

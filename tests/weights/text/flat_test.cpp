@@ -57,6 +57,11 @@ TEST(FlatText, DividesASumByTheExtentsOnlyWhereAllExists) {
             "pooled_1 : BLKG = mean(exp, M)\n"
             "pooled : BLKG = mul(pooled_1, 2)\n");
   EXPECT_EQ(flat_lines(with_line("more : BLE = mul(in, extra) if local",
+                                 "bare : BLKG = mean(exp, M)\n"
+                                 "more : BLE = mul(in, extra) if local"),
+                       "bare"),
+            "bare : BLKG = mean(exp, M)\n");
+  EXPECT_EQ(flat_lines(with_line("more : BLE = mul(in, extra) if local",
                                  "chosen_mean : BLA = mul(mean(expert, X), 2)\n"
                                  "more : BLE = mul(in, extra) if local"),
                        "chosen_mean"),
