@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "golden/diagnosis/detail/contraction.h"
-#include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/edits.h"
 #include "golden/diagnosis/detail/fit.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
@@ -35,22 +35,49 @@ Addend operand(const Question& q, const std::string& id, int right) {
           right};
 }
 
-/// Returns the id of the block's input, which is added to the result of the block's contraction.
-std::string residual_of(const Question& q) {
-  const bool mid = q.name() == "attn_out" && q.config().block == Block::serial;
-  return q.replay().operands(q.id_of(mid ? "mid" : "out"))[0];
+/// Collects what an expression adds, operands of the value's shape and biases of its last dims;
+/// returns false if it does anything else.
+bool collect(const Question& q, const Expression& e, std::vector<Addend>& all) {
+  if (e.kind == Expression::Kind::call)
+    return e.op == ModelOp::add && collect(q, e.args[0], all) && collect(q, e.args[1], all);
+  if (const TextLine* const line = q.step().line(e.text)) return collect(q, line->expression, all);
+  if (const TextWeight* const weight = q.step().weight(e.text)) {
+    const Tensor* const bias = q.weight(q.step().weight_id(*weight));
+    all.push_back({q.step().file(e.text), [bias](std::size_t g) {
+                     const auto v = static_cast<double>(bias->data[g % bias->data.size()]);
+                     return bounds::FunctionValue{v, 0.0, 0.0};
+                   }});
+    return q.step().lines().back().letters.ends_with(weight->letters);
+  }
+  const std::optional<std::string> id = q.step().operand(e.text);
+  if (!id || q.value(*id).shape != q.shape()) return false;
+  all.push_back(operand(q, *id, 1));
+  return true;
+}
+
+/// Returns the id of what a later line adds to the value; nullopt if none does.
+std::optional<std::string> residual_of(const Question& q) {
+  const Graph& graph = q.step().graph();
+  for (const TextLine& line : graph.lines().text().section(TextSection::layer).lines) {
+    const Expression& e = line.expression;
+    if (!is_call(e, ModelOp::add)) continue;
+    for (const std::size_t i : {0U, 1U})
+      if (e.args[i].text == q.name() && e.args[1 - i].kind == Expression::Kind::name &&
+          graph.model().weight(e.args[1 - i].text) == nullptr)
+        return graph.lines().id_of(q.place().pass, q.place().layer, e.args[1 - i].text);
+  }
+  if (graph.of_keys() && (q.name() == "attn_out" || q.name() == "ffn_out"))
+    return q.replay().operands(q.id_of("out"))[0];
+  return std::nullopt;
 }
 
 Addends addends_of(const Question& q) {
   Addends a;
-  const std::string& n = q.name();
-  if (n == "mid" || n == "out") {
-    for (const std::string& id : q.operands()) a.all.push_back(operand(q, id, 1));
-    return a;
-  }
-  std::optional<Contraction> c = contraction_of(q);
-  if (!c || n == "embed") return a;
-  a.sum = std::make_shared<const Contraction>(std::move(*c));
+  const Expression& own = q.step().lines().back().expression;
+  if (is_call(own, ModelOp::add) && collect(q, own, a.all)) return a;
+  a.all.clear();
+  a.sum = contraction_of(q);
+  if (a.sum == nullptr || a.sum->terms[0].operand == "ids") return a;
   for (std::size_t t = 0; t < a.sum->terms.size(); ++t)
     a.all.push_back(
         {a.sum->terms[t].operand + "·" + a.sum->terms[t].matrix,
@@ -65,8 +92,8 @@ Addends addends_of(const Question& q) {
            return bounds::FunctionValue{sum->biases[b].values[g % sum->columns], 0.0, 0.0};
          },
          1, static_cast<int>(b)});
-  if (n == "block_out" || n == "attn_out" || n == "ffn_out")
-    a.all.push_back(operand(q, residual_of(q), 0));
+  if (const std::optional<std::string> id = residual_of(q); id && q.value(*id).shape == q.shape())
+    a.all.push_back(operand(q, *id, 0));
   return a;
 }
 
@@ -139,7 +166,7 @@ bounds::FunctionValue counted(const Addends& a, const std::vector<int>& counts, 
 
 }  // namespace
 
-void try_addends(const Question& q, Search& search) {
+void try_addends(const Question& q, Search& search, const Row&) {
   const auto a = std::make_shared<const Addends>(addends_of(q));
   if (a->all.empty() || q.right()) return;
   std::vector<std::vector<int>> counts;

@@ -7,9 +7,9 @@
 
 #include "golden/compare/block_map.h"
 #include "golden/diagnosis/detail/chips.h"
-#include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/edits.h"
 #include "golden/diagnosis/detail/orders.h"
-#include "golden/diagnosis/detail/what_if.h"
+#include "golden/diagnosis/detail/trial.h"
 #include "weights/base/detail/index.h"
 
 namespace shardproof::diagnosis {
@@ -32,9 +32,9 @@ Prediction from_place(const Question& q, Place place) {
 }
 
 /// Cuts over the same axes in another order, or over other axes of the same sizes.
-class OtherLayouts : Family {
+class OtherLayouts : Trial {
  public:
-  OtherLayouts(const Question& q, Search& search) : Family(q, search), axes_(q.rank()) {
+  OtherLayouts(const Question& q, Search& search) : Trial(q, search), axes_(q.rank()) {
     choose(0, Axes());
   }
 
@@ -381,7 +381,7 @@ void try_all_to_all(const Question& q, Search& search, std::size_t a, std::size_
 
 }  // namespace
 
-void try_blocks(const Question& q, Search& search) {
+void try_blocks(const Question& q, Search& search, const Row&) {
   if (!q.whole()) {
     const OtherLayouts tried(q, search);
     try_rings_of_blocks(q, search);

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <memory>
 
-#include "golden/diagnosis/detail/families.h"
-#include "golden/diagnosis/detail/what_if.h"
+#include "golden/diagnosis/detail/edits.h"
+#include "golden/diagnosis/detail/trial.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
+#include "weights/text/rules.h"
 
 namespace shardproof::diagnosis {
 namespace {
@@ -27,14 +28,36 @@ std::shared_ptr<const bounds::IntervalTensor> opened(const Question& q) {
   return std::make_shared<const bounds::IntervalTensor>(std::move(right));
 }
 
-class Caches : Family {
+/// The values that a cache is appended to of, by their names.
+struct Cached {
+  std::string fresh, unrotated;  ///< `unrotated` is empty if nothing is rotated
+};
+
+class Caches : Trial {
  public:
   Caches(const Question& q, Search& search)
-      : Family(q, search),
+      : Trial(q, search),
         B_(at(q.shape()[0])),
         M_(at(q.shape()[1])),
-        width_(at(q.shape()[2] * q.shape()[3])),
-        cells_(B_ * M_) {}
+        width_(at(element_count(q.shape())) / (B_ * M_)),
+        cells_(B_ * M_) {
+    const bounds::TextLines& lines = q.step().graph().lines();
+    const auto named = [&](const std::string& name) {
+      return lines.line_of({q.place().pass, q.place().layer, name});
+    };
+    for (const TextLine& line : lines.text().section(TextSection::layer).lines) {
+      if (!is_call(line.expression, ModelOp::append)) continue;
+      std::string fresh = line.expression.args[0].text, unrotated;
+      const auto operand = [&](const TextLine* of) { return of->expression.args[0].text; };
+      if (named(fresh) != nullptr && is_call(named(fresh)->expression, ModelOp::bf16))
+        fresh = operand(named(fresh));
+      if (named(fresh) != nullptr)
+        for (const std::string& read : reads_of(lines.text(), *named(fresh)).now)
+          if (named(read) != nullptr && is_call(named(read)->expression, ModelOp::turn))
+            unrotated = operand(named(read));
+      caches_[line.name] = {fresh, unrotated};
+    }
+  }
 
   void run() {
     // Slots dealt to the chips in another order are already explained.
@@ -105,10 +128,8 @@ class Caches : Family {
         if (other < M_)
           one(fmt::format("what belongs in slot {}", other), expected_, (b * M_ + other) * width_);
     const PassPlan& pass = q_.replay().pass(q_.place().pass);
-    const std::string other = q_.name() == "k_cache" ? "v_cache" : "k_cache";
-    const auto add = [&](std::string_view name, std::int64_t layer, const std::string& words,
-                         bool unrotated = false) {
-      const bool cache = name.ends_with("_cache");
+    const auto add = [&](const std::string& name, std::int64_t layer, bool cache,
+                         const std::string& words = "that of ", bool unrotated = false) {
       std::string id = checkpoint_id(pass.name, layer, name);
       // A cache that this pass has yet to append to still equals that of the preceding pass.
       if (cache && !q_.source(id) && !pass.previous.empty())
@@ -124,16 +145,19 @@ class Caches : Family {
       if (token >= 0 && token < pass.L)
         one(words + id, tensor, (b * at(pass.L) + at(token)) * width_, unrotated);
     };
-    const std::int64_t own = q_.place().layer;
-    if (q_.name() == "k_cache" && rotates(q_.config()))
-      add("k", own, "what is not rotated, of ", true);
-    add(q_.name() == "k_cache" ? "v" : "k", own, "that of ");
-    if (q_.name() == "v_cache" && rotates(q_.config())) add("k_rot", own, "that of ");
-    add(other, own, "that of ");
-    for (std::int64_t layer = 0; layer < q_.config().layers; ++layer)
-      if (layer != own) {
-        add(q_.name(), layer, "that of ");
-        add(q_.name() == "v_cache" ? "v" : rotates(q_.config()) ? "k_rot" : "k", layer, "that of ");
+    const std::int64_t layer = q_.place().layer;
+    const Cached& own = caches_.at(q_.name());
+    if (!own.unrotated.empty()) add(own.unrotated, layer, false, "what is not rotated, of ", true);
+    for (const auto& [name, other] : caches_) {
+      if (name == q_.name()) continue;
+      if (!other.unrotated.empty()) add(other.unrotated, layer, false);
+      add(other.fresh, layer, false);
+      add(name, layer, true);
+    }
+    for (std::int64_t of = 0; of < q_.config().layers; ++of)
+      if (of != layer) {
+        add(q_.name(), of, true);
+        add(own.fresh, of, false);
       }
     for (std::size_t row = 0; row < B_; ++row)
       if (row != b)
@@ -142,6 +166,7 @@ class Caches : Family {
   }
 
   std::size_t B_, M_, width_;
+  std::map<std::string, Cached> caches_;
   std::vector<std::vector<std::pair<int, std::size_t>>> cells_;  // elements of each slot
   std::shared_ptr<const bounds::IntervalTensor> expected_ = opened(q_);
   std::map<std::string, std::shared_ptr<const bounds::IntervalTensor>> values_;
@@ -149,8 +174,8 @@ class Caches : Family {
 
 }  // namespace
 
-void try_caches(const Question& q, Search& search) {
-  if (q.name() == "k_cache" || q.name() == "v_cache") Caches(q, search).run();
+void try_caches(const Question& q, Search& search, const Row&) {
+  if (q.step().lines().back().letters.starts_with("BM")) Caches(q, search).run();
 }
 
 }  // namespace shardproof::diagnosis

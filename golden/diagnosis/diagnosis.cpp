@@ -3,28 +3,20 @@
 #include <deque>
 
 #include "golden/compare/block_map.h"
-#include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/edits.h"
 
 namespace shardproof::diagnosis {
 namespace {
 
-/// Tries the families that depend on chips; for a whole tensor they are tried under every cut.
-void try_of_chips(const Question& question, Search& search) {
-  try_blocks(question, search);
-  try_sums(question, search);
-  try_norms(question, search);
+/// Tries the faults of a stage that the value can have.
+void interpret(Stage stage, const Question& question, Search& search) {
+  for (const Row& row : rows())
+    if (row.stage == stage && row.where(question)) row.edit(question, search, row);
 }
 
 void try_as_given(const Question& question, Search& search) {
-  try_of_chips(question, search);
-  try_weight_blocks(question, search);
-  try_addends(question, search);
-  try_operands(question, search);
-  try_masks(question, search);
-  try_attention(question, search);
-  if (!question.raw()) try_scales(question, search);
-  try_caches(question, search);
-  try_rounding(question, search);
+  interpret(Stage::of_chips, question, search);
+  interpret(Stage::once, question, search);
 }
 
 /// Tries the explanations at other values of the same name, which confirm or refute them.
@@ -35,7 +27,7 @@ void hold_against(bounds::Derivation& replay, const std::vector<Wrong>& others, 
     const Question question(replay, other);
     Search tried(question, names);
     try_as_given(question, tried);
-    if (!question.right()) try_fitted_sums(question, tried);
+    if (!question.right()) interpret(Stage::last, question, tried);
     search.see(question, tried.trials());
   }
 }
@@ -78,7 +70,7 @@ std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
   if (question.right()) return {};
   Search search(question);
   // A value that was never written equals any other that was not.
-  try_never_written(question, search);
+  interpret(Stage::first, question, search);
   if (search.explained()) return search.ranked();
   try_as_given(question, search);
   std::deque<Question> cuts;
@@ -88,11 +80,11 @@ std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
         const Layout cut = question.layout().with_axes(d, axes);
         if (!judged_divides(cut, question.shape(), question.torus())) continue;
         search.turn_to(cuts.emplace_back(question, cut));
-        try_of_chips(cuts.back(), search);
+        interpret(Stage::of_chips, cuts.back(), search);
       }
   if (!search.explained_everywhere()) {
     search.turn_back(question);
-    try_fitted_sums(question, search);
+    interpret(Stage::last, question, search);
   }
   hold_against(replay, others, search);
   return search.ranked();

@@ -4,18 +4,17 @@
 #include <algorithm>
 #include <set>
 
-#include "golden/diagnosis/detail/families.h"
-#include "golden/diagnosis/detail/what_if.h"
-#include "weights/model/registry.h"
+#include "golden/diagnosis/detail/edits.h"
+#include "golden/diagnosis/detail/trial.h"
 
 namespace shardproof::diagnosis {
 namespace {
 
 using Box = std::vector<std::set<std::int64_t>>;  // per dim, a set of local indices
 
-class NeverWritten : Family {
+class NeverWritten : Trial {
  public:
-  using Family::Family;
+  using Trial::Trial;
 
   void run() {
     if (!one_number() || !one_box() || !telling()) return;
@@ -63,7 +62,7 @@ class NeverWritten : Family {
 
   /// Leaves partly written slots to masks and caches, and zero rows of a lookup to sums.
   bool whole_blocks() const {
-    if (q_.name() == "embed" || value_row(q_.name())->cache) return all_wrong();
+    if (q_.step().calls(ModelOp::gather) || q_.step().calls(ModelOp::append)) return all_wrong();
     for (std::size_t d = 0; d < q_.rank(); ++d)
       if (q_.layout().dims()[d].letter == 'M' && !complete(d)) return false;
     return true;
@@ -107,6 +106,8 @@ class NeverWritten : Family {
 
 }  // namespace
 
-void try_never_written(const Question& q, Search& search) { NeverWritten(q, search).run(); }
+void try_never_written(const Question& q, Search& search, const Row&) {
+  NeverWritten(q, search).run();
+}
 
 }  // namespace shardproof::diagnosis

@@ -1,4 +1,4 @@
-// Faults of norms: statistics of a part of the row, gains and constants.
+// Faults of norms: statistics of a part of the row.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 #include <memory>
 
 #include "golden/diagnosis/detail/chips.h"
-#include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/edits.h"
 #include "golden/diagnosis/detail/norm_row.h"
-#include "weights/model/softmax.h"
+#include "weights/base/detail/index.h"
 
 namespace shardproof::diagnosis {
 namespace {
@@ -18,13 +18,29 @@ bounds::FunctionValue worst(const bounds::Number& v) { return {v.center, v.worst
 
 }  // namespace
 
-NormRow::NormRow(const Question& q)
-    : q_(&q),
-      E_(static_cast<std::size_t>(q.config().E)),
-      x_(&q.value(q.operands()[0])),
-      gain_(q.weight(q.weight_id(q.name()))),
-      bias_(q.weight(q.weight_id(q.name() + "_bias"))),
-      centered_(q.config().norm == Norm::layernorm) {}
+NormRow::NormRow(const Question& q) : q_(&q), x_(&q.value(q.operands()[0])) {
+  const Step& step = q.step();
+  gain_ = q.weight(step.weight_id(*step.weights(WeightKind::gain)[0]));
+  E_ = gain_->data.size();
+  for (const TextWeight* const bias : step.weights(WeightKind::bias))
+    bias_ = q.weight(step.weight_id(*bias));
+  centered_ = step.calls(ModelOp::sub);
+  step.calls([&](const Expression& e) {
+    if (e.op == ModelOp::add && step.number(e.args[1])) eps_ = *step.number(e.args[1]);
+    return false;
+  });
+}
+
+bool NormRow::fits() const {
+  if (x_->shape != q_->shape() || x_->size() == 0) return false;
+  const Statistics s = statistics(
+      0, [](std::size_t) { return true; }, static_cast<double>(E_));
+  for (std::size_t e = 0; e < E_; ++e) {
+    const bounds::FunctionValue own = at(e, s), right = q_->expected_at(e);
+    if (!(std::abs(own.center - right.center) <= own.radius + right.radius)) return false;
+  }
+  return true;
+}
 
 NormRow::Statistics NormRow::statistics(std::size_t row,
                                         const std::function<bool(std::size_t)>& part,
@@ -55,13 +71,13 @@ NormRow::Statistics NormRow::statistics(std::size_t row,
 
 bounds::FunctionValue NormRow::at(std::size_t global, const Statistics& s) const {
   const bounds::DeclaredArithmetic& d = q_->declared();
-  const double unit = d.operations.unit + 0x1p-53, eps = eps_of_norms(q_->config());
+  const double unit = d.operations.unit + 0x1p-53;
   const double c = x_->center[global] - s.mu.center;
   const double r = x_->radius[global] + s.mu.radius + (centered_ ? unit * std::abs(c) : 0.0);
-  const bounds::NormScale scale = bounds::norm_scale(s.ss.center, s.extent, eps, d.operations);
+  const bounds::NormScale scale = bounds::norm_scale(s.ss.center, s.extent, eps_, d.operations);
   // The statistic is materialized, also where sums are exact.
   const double kept = std::max(bounds::unit_of(d.sums), bounds::unit_of(d.unstored()));
-  const double inside = 0.5 * (s.ss.radius + kept * s.ss.center) / (s.ss.center + s.extent * eps);
+  const double inside = 0.5 * (s.ss.radius + kept * s.ss.center) / (s.ss.center + s.extent * eps_);
   const std::size_t e = global % E_;
   const double gain = gain_->data[e];
   const double bias = bias_ == nullptr ? 0.0 : bias_->data[e];
@@ -77,7 +93,8 @@ namespace {
 /// cut over `list`.
 void try_local(const Question& q, Search& search, const Axes& list, const Axes& set) {
   const Torus& torus = q.torus();
-  const auto E = static_cast<std::size_t>(q.config().E);
+  const auto norm = std::make_shared<const NormRow>(q);
+  const std::size_t E = norm->width();
   const Axes over = list.without(list.without(set));
   const auto length = E / static_cast<std::size_t>(torus.size(list));
   // In a gathered norm each block has the statistics of the chip that computed it.
@@ -94,8 +111,8 @@ void try_local(const Question& q, Search& search, const Axes& list, const Axes& 
                            gathered ? ", and gathered" : ""),
            .parameters = list.size() * 10 + (divided_by_part ? 0 : 1) + (gathered ? 5 : 0),
            .axes = over.sorted().to_string(),
-           .at = [&q, E, over, list, length, extent, rows, gathered, norm = NormRow(q)](
-                     int chip, std::size_t local) {
+           .at = [&q, E, over, list, length, extent, rows, gathered, norm](int chip,
+                                                                           std::size_t local) {
              const std::size_t g = q.global(chip, local), row = g / E;
              const int maker =
                  gathered ? with_block(q.torus(), chip, list, static_cast<int>(g % E / length))
@@ -107,20 +124,21 @@ void try_local(const Question& q, Search& search, const Axes& list, const Axes& 
                  const int holder = with_block(q.torus(), 0, list, static_cast<int>(e / length));
                  return q.torus().block(holder, over) == own;
                };
-               known = rows->emplace(std::pair{own, row}, norm.statistics(row, part, extent)).first;
+               known =
+                   rows->emplace(std::pair{own, row}, norm->statistics(row, part, extent)).first;
              }
-             return norm.at(g, known->second);
+             return norm->at(g, known->second);
            }});
     }
 }
 
 }  // namespace
 
-void try_norms(const Question& q, Search& search) {
-  if (q.name() != "norm" && q.name() != "norm2" && q.name() != "final_norm") return;
-  if (q.whole()) return;
+void try_statistics(const Question& q, Search& search, const Row&) {
+  const NormRow norm(q);
+  if (q.whole() || !norm.fits()) return;
   for (const Axes& list : q.lists()) {
-    if (q.config().E % q.torus().size(list) != 0) continue;
+    if (norm.width() % at(q.torus().size(list)) != 0) continue;
     for (const Axes& set : q.sets())
       if (list.has_all(set)) try_local(q, search, list, set);
   }

@@ -7,9 +7,9 @@
 
 #include "golden/diagnosis/detail/chips.h"
 #include "golden/diagnosis/detail/contraction.h"
-#include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/edits.h"
 #include "golden/diagnosis/detail/fit.h"
-#include "golden/diagnosis/detail/what_if.h"
+#include "golden/diagnosis/detail/trial.h"
 #include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
 
@@ -40,10 +40,10 @@ struct Cut {
   }
 };
 
-class Sums : Family {
+class Sums : Trial {
  public:
-  Sums(const Question& q, Search& search, const Contraction& c)
-      : Family(q, search), sum_(std::make_shared<const Contraction>(c)) {}
+  Sums(const Question& q, Search& search, std::shared_ptr<const Contraction> c)
+      : Trial(q, search), sum_(std::move(c)) {}
 
   void run() {
     const std::vector<std::shared_ptr<const Cut>> cuts = all_cuts();
@@ -203,7 +203,6 @@ class Sums : Family {
   void try_other_axes(const std::shared_ptr<const Cut>& cut) {
     const Axes right = cut->axes();
     const int n = q_.torus().size(right);
-    const auto whole = std::make_shared<const Contraction>(*sum_);
     for (const Axes& over : q_.lists()) {
       if (over.sorted() == right.sorted()) continue;
       // Summing extra replicas of the same sum is "reduction twice".
@@ -327,9 +326,8 @@ Site site_of_sum(const Question& q, const Contraction& c, const Axes& set) {
 
 }  // namespace
 
-void try_sums(const Question& q, Search& search) {
-  const std::optional<Contraction> c = contraction_of(q);
-  if (!c) return;
+void try_sums(const Question& q, Search& search, const Row&) {
+  const std::shared_ptr<const Contraction> c = contraction_of(q);
   for (const Axes& set : q.sets()) {
     const int n = q.torus().size(set);
     // A sum over chips that hold different blocks is not a multiple of the value.
@@ -342,11 +340,11 @@ void try_sums(const Question& q, Search& search) {
          .at = q.logical([&q, n](std::size_t g) { return times(q.expected_at(g), n); }),
          .site = site_of_sum(q, *c, set)});
   }
-  Sums(q, search, *c).run();
+  Sums(q, search, c).run();
 }
 
-void try_fitted_sums(const Question& q, Search& search) {
-  if (const std::optional<Contraction> c = contraction_of(q)) Sums(q, search, *c).fit();
+void try_fitted_sums(const Question& q, Search& search, const Row&) {
+  Sums(q, search, contraction_of(q)).fit();
 }
 
 }  // namespace shardproof::diagnosis

@@ -6,9 +6,9 @@
 
 #include "golden/diagnosis/detail/chips.h"
 #include "golden/diagnosis/detail/contraction.h"
-#include "golden/diagnosis/detail/families.h"
+#include "golden/diagnosis/detail/edits.h"
 #include "golden/diagnosis/detail/orders.h"
-#include "golden/diagnosis/detail/what_if.h"
+#include "golden/diagnosis/detail/trial.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
@@ -17,31 +17,24 @@ namespace {
 
 using Indices = std::vector<std::size_t>;
 
-/// Returns indices in which each run of held.size() blocks is reordered: held[r] in place of r.
-Indices reordered(std::size_t size, std::int64_t length, const std::vector<int>& held) {
-  Indices from;
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(size); ++i) {
-    const std::int64_t block = i / length % std::ssize(held);
-    from.push_back(at(i + (held[at(block)] - block) * length));
-  }
-  return from;
-}
-
-class WeightBlocks : Family {
+class WeightBlocks : Trial {
  public:
-  WeightBlocks(const Question& q, Search& search, Contraction c)
-      : Family(q, search), sum_(std::make_shared<const Contraction>(std::move(c))) {}
+  WeightBlocks(const Question& q, Search& search) : Trial(q, search), sum_(contraction_of(q)) {}
 
   void run() {
+    for (const Contraction::Term& term : sum_->terms)
+      if (term.places.empty()) return;  // of no weight
     for (std::size_t t = 0; t < sum_->terms.size(); ++t)
       for (const char letter : sum_->terms[t].letters) {
         for (const Axes& list : q_.lists()) contracted(t, letter, list);
-        if (letter == 'H') heads_of_rows(t);
+        if (letter == 'H' && q_.step().graph().heads('H')) heads_of_rows(t);
       }
     for (std::size_t b = 0; b < sum_->biases.size(); ++b)
       per_column(
           sum_->biases[b].name, [b](Contraction & c) -> auto& { return c.biases[b].values; });
-    int8_scales();
+    if (!sum_->scale.empty())
+      per_column(
+          sum_->scale, [](Contraction & c) -> auto& { return c.scales; });
     // Without biases and scales a column of the weight is a column of the value.
     if (!sum_->biases.empty() || !sum_->scales.empty())
       for (std::size_t t = 0; t < sum_->terms.size(); ++t) columns_of_weight(t);
@@ -105,7 +98,7 @@ class WeightBlocks : Family {
       try_sum(std::move(candidate), other);
     };
     for (std::int64_t layer = 0; layer < q_.config().layers; ++layer) {
-      const std::string id = shardproof::weight_id(layer, name);
+      const std::string id = fmt::format("layer{}.{}", layer, name);
       const Tensor* const values = layer == q_.place().layer ? nullptr : q_.weight(id);
       if (values != nullptr)
         with({"another layer's weight", fmt::format("{} in place of {}", id, q_.weight_id(name))},
@@ -116,15 +109,6 @@ class WeightBlocks : Family {
       for (const std::size_t column : from) values.push_back(own[column]);
       with(std::move(candidate), std::move(values));
     });
-  }
-
-  void int8_scales() {
-    const WeightRow* const row = q_.replay().weights().stored_type() == WeightType::int8
-                                     ? scale_of(q_.config(), sum_->terms[0].matrix)
-                                     : nullptr;
-    if (!q_.raw() && row != nullptr)
-      per_column(
-          std::string(row->name), [](Contraction & c) -> auto& { return c.scales; });
   }
 
   void columns_of_weight(std::size_t t) {
@@ -147,15 +131,10 @@ class WeightBlocks : Family {
       const auto moved = [&](const std::vector<int>& held) {
         return reordered(sum_->columns, extent / std::ssize(held) * inner, held);
       };
-      for (const Axes& list : q_.lists())
-        if (extent % q_.torus().size(list) == 0)
-          for (const Exchange& e : exchanges(q_, list, dim.axes.empty(),
-                                             !dim.axes.starts_with(list) && list != list.sorted()))
-            with({.fault = e.fault,
-                  .detail = fmt::format("{} of {}: {}", dim.letter, name, e.words),
-                  .parameters = 20 + e.parameters,
-                  .axes = e.axes},
-                 moved(e.held));
+      each_exchange(q_, dim.letter, extent, [&](Candidate c, const std::vector<int>& held) {
+        c.detail = fmt::format("{} of {}: {}", dim.letter, name, c.detail);
+        with(std::move(c), moved(held));
+      });
       if (dim.letter == 'H' || dim.letter == 'K')
         for (const auto& [words, held] : head_orders(static_cast<int>(extent)))
           with({"head order", fmt::format("the heads of {} are {}", name, words), 5}, moved(held));
@@ -215,38 +194,10 @@ class WeightBlocks : Family {
   std::shared_ptr<const Contraction> sum_;
 };
 
-/// Blocks of a norm's gain in other places than those of its operand.
-class Gain : Family {
- public:
-  using Family::Family;
-
-  void run() {
-    const std::string id = q_.weight_id(q_.name());
-    const Tensor& gain = *q_.weight(id);
-    const std::size_t E = gain.data.size();
-    const Axes cut = significant(q_.layout().axes('E'), q_.torus());
-    for (const Axes& list : q_.lists()) {
-      const int n = q_.torus().size(list);
-      if (E % at(n) != 0) continue;
-      for (const Exchange& e :
-           exchanges(q_, list, cut.empty(), !cut.starts_with(list) && list != list.sorted())) {
-        Tensor other = gain;
-        const Indices from = reordered(E, static_cast<std::int64_t>(E) / n, e.held);
-        for (std::size_t i = 0; i < E; ++i) other.data[i] = gain.data[from[i]];
-        try_weights({e.fault, fmt::format("E of {}: {}", id, e.words), 20 + e.parameters, e.axes},
-                    {{id, other}});
-      }
-    }
-  }
-};
-
 }  // namespace
 
-void try_weight_blocks(const Question& q, Search& search) {
-  if (q.name() == "norm" || q.name() == "norm2" || q.name() == "final_norm")
-    return Gain(q, search).run();
-  if (std::optional<Contraction> c = contraction_of(q))
-    WeightBlocks(q, search, std::move(*c)).run();
+void try_weight_blocks(const Question& q, Search& search, const Row&) {
+  WeightBlocks(q, search).run();
 }
 
 }  // namespace shardproof::diagnosis

@@ -172,8 +172,6 @@ std::string divergence(const Comparison& of) {
   out += wrapped("  worst " + element(of, dumped, *row.worst), kWidth, "    ") + "\n";
   if (row.follows) out += "  it follows from the trace's own operands: an earlier value is wrong\n";
   out += "diagnosis:";
-  if (of.claim.source_case.model.rows != nullptr)
-    return out + " causes are looked for in models of keys alone\n";
   if (of.diagnosis.empty()) return out + " none of the known faults explains it\n";
   out += of.diagnosis.front().explains ? "\n" : " none of the known faults explains it; nearest:\n";
   int rank = 0;

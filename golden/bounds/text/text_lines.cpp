@@ -62,7 +62,7 @@ TextLines::TextLines(const ModelConfig& config)
 }
 
 std::string TextLines::id_of(const std::string& pass, std::int64_t layer,
-                              std::string_view name) const {
+                             std::string_view name) const {
   if (name == "in" && layer == 0) return oracle::graph::value_id(pass, -1, "embed");
   if (name == "in") return oracle::graph::value_id(pass, layer - 1, "out");
   const std::string own(name);

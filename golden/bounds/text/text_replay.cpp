@@ -142,16 +142,15 @@ void TextReplay::take(const std::string& id, const TextLine& line, Lettered<Esti
 
 void TextReplay::derive(bool exactly) {
   std::string pass;
-  const IntervalMath math(
-      lines_.model().sizes(), [&](const TextLine& line, std::int64_t layer, bool in_loop) {
-        return lines_.arithmetic(
-            line, declared({pass, std::max<std::int64_t>(layer, 0), line.name}), torus_, in_loop,
-            exactly);
-      });
+  const IntervalMath math(lines_.model().sizes(), [&](const TextLine& line, std::int64_t layer,
+                                                      bool in_loop) {
+    return lines_.arithmetic(line, declared({pass, std::max<std::int64_t>(layer, 0), line.name}),
+                             torus_, in_loop, exactly);
+  });
   const auto weights = [&](const TextWeight& weight, const std::string& id, const Shape& shape) {
     std::vector<Estimate> elements;
-    for (const double v :
-         oracle::graph::elements_of(weights_.all(), lines_.text(), lines_.model().sizes(), weight, id, shape))
+    for (const double v : oracle::graph::elements_of(weights_.all(), lines_.text(),
+                                                     lines_.model().sizes(), weight, id, shape))
       elements.push_back(IntervalMath::number(v));
     return elements;
   };
@@ -174,8 +173,8 @@ void TextReplay::derive(bool exactly) {
 }
 
 const TextReplay::Derived& TextReplay::derived(const std::string& id) {
-  if (derived_.empty())
-    for (const bool exactly : {false, true}) derive(exactly);
+  if (derived_.empty()) derive(false), derived_exactly_ = false;
+  if (exactly_ && !std::exchange(derived_exactly_, true)) derive(true);
   const auto at = derived_.find(id);
   if (at == derived_.end())
     throw Error("bounds_c1", fmt::format("the model has no value \"{}\" that bounds hold", id));

@@ -53,6 +53,7 @@ class TextReplay : public Derivation {
   TextLines lines_;
   std::map<std::string, IntervalTensor> assumed_;  ///< by id
   std::map<std::string, Derived> derived_;         ///< by id; empty: not yet
+  bool derived_exactly_ = false;                   ///< whether they have exact numbers, too
 };
 
 }  // namespace shardproof::bounds

@@ -23,17 +23,6 @@ Derivation::Derivation(const Weights& weights, const Passes& passes,
   for (std::int64_t i = 0; i < passes.size(); ++i) passes_.push_back(passes.at(i));
 }
 
-Derivation::Derivation(const Weights& weights, const Derivation& other)
-    : weights_(weights),
-      passes_(other.passes_),
-      ids_(other.ids_),
-      dump_(other.dump_),
-      declared_(other.declared_),
-      own_(other.own_),
-      forgotten_(other.forgotten_),
-      layouts_(other.layouts_),
-      torus_(other.torus_) {}
-
 std::vector<Derivation::Variant> Derivation::variants(const std::string&) { return {}; }
 std::optional<IntervalTensor> Derivation::expected_raw(const std::string&) { return {}; }
 std::optional<IntervalTensor> Derivation::expected_scaled(const std::string&) { return {}; }

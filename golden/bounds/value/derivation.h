@@ -125,8 +125,6 @@ class Derivation {
   std::int64_t position(const PassPlan& pass, std::size_t row, std::size_t token) const;
 
  protected:
-  /// A derivation like another one, of the same dump, with other weights.
-  Derivation(const Weights& weights, const Derivation& other);
   /// Returns the group of rows that a row belongs to.
   static const PassRows& rows_of(const PassPlan& pass, std::size_t row);
 

@@ -36,21 +36,10 @@ Replay::Replay(const Weights& weights, const Passes& passes,
       of_matrices_(declared.of_matrix_product()),
       threads_(&calling_thread()) {}
 
-Replay::Replay(const Weights& weights, const Replay& like)
-    : Derivation(weights, like),
-      config_(weights.config()),
-      of_matrices_(like.of_matrices_),
-      threads_(like.threads_) {}
-
 void Replay::assume(const std::string& id, IntervalTensor value) {
   known_[id] = std::move(value);
   unrounded_.erase(id);
   assumed_.insert(id);
-}
-
-void Replay::assume(const PassPlan& pass) {
-  for (PassPlan& p : passes_)
-    if (p.name == pass.name) p = pass;
 }
 
 void Replay::assume(const DeclaredArithmetic& declared) {

@@ -56,14 +56,8 @@ class Replay : public Derivation {
   Replay(const Weights& weights, const Passes& passes, const std::map<std::string, IntTensor>& ids,
          const Dump& dump, const DeclaredArithmetic& declared);
 
-  /// Replays the dump of `like` with other weights, for hypotheses. The shapes of the model's
-  /// values must not change. Values that the dump lacks are computed anew, unless assumed.
-  /// `weights` outlives the replay.
-  Replay(const Weights& weights, const Replay& like);
   /// Values already computed stay as they are.
   void assume(const std::string& id, IntervalTensor value) override;
-  /// Overrides the positions of a pass's rows.
-  void assume(const PassPlan& pass);
   void assume(const DeclaredArithmetic& declared) override;
   void declare(const std::string& id, const DeclaredArithmetic& declared) override;
   void forget(const std::string& pass) override { forgotten_.insert(pass); }

@@ -120,8 +120,9 @@ class Reader {
   bool add_term(const std::string& operand, const std::string& x, const std::string& matrix,
                 const std::string& w) {
     const TextWeight* const weight = step_.weight(matrix);
-    const bounds::IntervalTensor *const of = value(operand),
-                                        *const other = weight == nullptr ? value(matrix) : nullptr;
+    const bounds::IntervalTensor *const of = value(operand), *const other = weight == nullptr
+                                                                                ? value(matrix)
+                                                                                : nullptr;
     if (of == nullptr || (weight == nullptr && other == nullptr)) return false;
     Term t{.id = *step_.operand(operand), .operand = operand, .matrix = matrix};
     if (operand == "in") t.operand = t.id.substr(t.id.rfind('.') + 1);
@@ -136,11 +137,9 @@ class Reader {
     numbers.radius = in_order(of->radius, x, rows + t.letters);
     numbers.likely = in_order(of->likely, x, rows + t.letters);
     t.x = std::make_shared<const bounds::IntervalTensor>(std::move(numbers));
-    for (const std::size_t place :
-         places_in(columns + t.letters, shape_of(columns + t.letters), w, shape_of(w)))
-      t.places.push_back(place);
     if (weight != nullptr) {
       t.matrix = step_.file(matrix);
+      t.places = places_in(columns + t.letters, shape_of(columns + t.letters), w, shape_of(w));
       t.w = t.columns_of(*q_.weight(step_.weight_id(*weight)));
     } else {
       t.w = std::make_shared<const std::vector<double>>(
@@ -299,9 +298,12 @@ bounds::FunctionValue Contraction::partial_sum(std::size_t global, std::size_t t
   return known(added(sum, by));
 }
 
-std::optional<Contraction> contraction_of(const Question& q) {
-  if (q.step().lines().empty()) return std::nullopt;
-  return Reader(q).read();
+std::shared_ptr<const Contraction> contraction_of(const Question& q) {
+  Question::Contractions& of = q.contractions();
+  if (!std::exchange(of.known, true))
+    if (std::optional<Contraction> read = Reader(q).read())
+      of.value = std::make_shared<const Contraction>(std::move(*read));
+  return of.value;
 }
 
 }  // namespace shardproof::diagnosis

@@ -42,7 +42,7 @@ struct Contraction {
   std::vector<std::size_t> rows;  ///< rows[r]: row of x for row r of the value
   std::vector<double> scales;     ///< per column; empty: no scales
   std::vector<Bias> biases;
-  std::string scale;   ///< the weight that the scales are of, by its name in files; "": a number
+  std::string scale;    ///< the weight that the scales are of, by its name in files; "": a number
   bool likely = false;  ///< likely bounds of sums in place of the worst case
 
   /// Multiplicity of products and biases: index k of term t counts of_blocks[t][block[t][k]] times,
@@ -71,8 +71,8 @@ struct Contraction {
                                     const bounds::DeclaredArithmetic& by) const;
 };
 
-/// Returns nullopt if the value is not such a sum.
-std::optional<Contraction> contraction_of(const Question& question);
+/// Returns null if the value is not such a sum.
+std::shared_ptr<const Contraction> contraction_of(const Question& question);
 
 /// Returns, for each contracted index of a term, its block when `letter` is cut into `blocks` equal
 /// blocks; empty if they do not divide it.

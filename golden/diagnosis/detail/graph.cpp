@@ -30,6 +30,17 @@ Graph::Graph(const Weights& weights)
   }
 }
 
+bool Graph::heads(char letter) const {
+  const TextDim* const dim = lines_->text().dim(letter);
+  return dim != nullptr && dim->words.find("heads") != std::string::npos;
+}
+
+bool Graph::groups() const {
+  const TextDim* const dim = lines_->text().dim('G');
+  return heads('H') && heads('K') && dim != nullptr && dim->formula &&
+         dim->formula->to_string() == "H // K";
+}
+
 std::set<std::string> Graph::indicators(const TextLine& line, std::int64_t layer) const {
   std::set<std::string> all;
   if (!line.where.empty()) all.insert(line.where);

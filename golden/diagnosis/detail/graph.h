@@ -19,6 +19,10 @@ class Graph {
   const TextModel& model() const { return lines_->model(); }
   /// Returns whether a line of the embedding depends on positions alone, not on tokens.
   bool positional(const std::string& name) const { return positional_.contains(name); }
+  /// Returns whether a letter counts heads.
+  bool heads(char letter) const;
+  /// Returns whether several query heads H may share each kv head K.
+  bool groups() const;
   /// Returns the indicators of where a line's value exists.
   std::set<std::string> indicators(const TextLine& line, std::int64_t layer) const;
 

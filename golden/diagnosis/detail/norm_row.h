@@ -21,12 +21,17 @@ class NormRow {
                         double extent) const;
   bounds::FunctionValue at(std::size_t global, const Statistics& statistics) const;
 
+  /// Returns whether the first row is right if computed so: not every norm of a text is.
+  bool fits() const;
+  std::size_t width() const { return E_; }
+
  private:
   const Question* q_;
-  std::size_t E_;
+  std::size_t E_ = 0;
   const bounds::IntervalTensor* x_;
-  const Tensor *gain_, *bias_;
-  bool centered_;
+  const Tensor *gain_ = nullptr, *bias_ = nullptr;
+  bool centered_ = false;
+  double eps_ = 0.0;
 };
 
 }  // namespace shardproof::diagnosis

@@ -75,6 +75,27 @@ std::vector<Exchange> exchanges(const Question& q, const Axes& list, bool gather
   return all;
 }
 
+std::vector<std::size_t> reordered(std::size_t size, std::int64_t length,
+                                   const std::vector<int>& held) {
+  std::vector<std::size_t> from;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(size); ++i) {
+    const std::int64_t block = i / length % std::ssize(held);
+    from.push_back(at(i + (held[at(block)] - block) * length));
+  }
+  return from;
+}
+
+void each_exchange(const Question& q, char letter, std::int64_t extent,
+                   const std::function<void(Candidate, const std::vector<int>&)>& with) {
+  const Axes cut = significant(q.layout().axes(letter), q.torus());
+  for (const Axes& list : q.lists())
+    if (extent % q.torus().size(list) == 0)
+      for (const Exchange& e :
+           exchanges(q, list, cut.empty(), !cut.starts_with(list) && list != list.sorted()))
+        with({.fault = e.fault, .detail = e.words, .parameters = 20 + e.parameters, .axes = e.axes},
+             e.held);
+}
+
 std::vector<std::pair<std::string, std::vector<int>>> head_orders(int heads) {
   std::vector<std::pair<std::string, std::vector<int>>> all;
   const auto add = [&](std::string words, auto&& of) {

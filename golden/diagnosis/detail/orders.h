@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,15 @@ struct Exchange {
 /// only axes in another order; another list of the same axes has the rest.
 std::vector<Exchange> exchanges(const Question& question, const Axes& list, bool gathered,
                                 bool order_alone);
+
+/// Returns indices in which each run of held.size() blocks is reordered: held[r] in place of r.
+std::vector<std::size_t> reordered(std::size_t size, std::int64_t length,
+                                   const std::vector<int>& held);
+
+/// Calls with(candidate, held) for each reordering of the blocks of a dim of the value, of this
+/// extent.
+void each_exchange(const Question& question, char letter, std::int64_t extent,
+                   const std::function<void(Candidate, const std::vector<int>& held)>& with);
 
 /// Returns orders of heads (the head in each place): reversed, rotated, across groups.
 std::vector<std::pair<std::string, std::vector<int>>> head_orders(int heads);

@@ -17,12 +17,6 @@
 namespace shardproof::diagnosis {
 namespace {
 
-/// The values of a pass in order of computation.
-constexpr std::string_view kRun[] = {
-    "embed", "norm",   "q",       "k",         "v",    "q_rot",      "k_rot", "k_cache", "v_cache",
-    "score", "max",    "exp",     "denom",     "attn", "attn_out",   "mid",   "norm2",   "gate",
-    "up",    "hidden", "ffn_out", "block_out", "out",  "final_norm", "logits"};
-
 /// Every list of distinct axes that have more than one chip, short lists first.
 std::vector<Axes> lists_of(const Torus& torus) {
   std::vector<Axes> lists{Axes()};
@@ -52,6 +46,7 @@ Question::Question(bounds::Derivation& replay, const Wrong& wrong)
       layout_(wrong.layout.with_partial(Axes())),
       summed_(wrong.layout.partial()),
       raw_(wrong.raw),
+      operands_(step_->graph().of_keys() ? replay.operands(wrong.id) : step_->operands()),
       layouts_(wrong.layouts),
       masked_any_(wrong.masked_any),
       likely_(wrong.unlikely),
@@ -150,10 +145,14 @@ void Question::place_shards() {
     if (list == list.sorted()) sets_.push_back(list);
 }
 
-std::vector<bool> Question::unspoken(const bounds::Derivation::Place& of, const Shape& shape) const {
+std::vector<bool> Question::unspoken(const bounds::Derivation::Place& of,
+                                     const Shape& shape) const {
   const PassPlan& pass = replay_->pass(of.pass);
-  std::vector<bool> none = padding_in_trace(value_row(of.name)->dims, shape, false, pass);
-  if (!masked_any_ || (of.name != "score" && of.name != "exp")) return none;
+  const ValueRow& row = *value_row(of.name, config().rows.get());
+  std::vector<bool> none = padding_in_trace(row.dims, shape, false, pass);
+  if (!masked_any_) return none;
+  if (!step_->graph().of_keys()) return replay_->absent(checkpoint_id(of.pass, of.layer, of.name));
+  if (of.name != "score" && of.name != "exp") return none;
   none.resize(at(element_count(shape)), false);
   const std::size_t L = at(shape[1]), H = at(shape[2]), M = at(shape[3]);
   for (std::size_t n = 0; n < none.size() / std::max<std::size_t>(M, 1); ++n)
@@ -175,12 +174,18 @@ const bounds::IntervalTensor& Question::value(const std::string& id) const {
 
 bool Question::source(const std::string& id) const {
   if (!replay_->dumped(id) || id == id_ || (sound_ && !sound_(id))) return false;
+  const TextModel& model = step_->graph().model();
   const auto place_in_run = [&](const bounds::Derivation::Place& p) {
     std::int64_t pass = 0;
     while (replay_->passes()[at(pass)].name != p.pass) ++pass;
-    const auto name = std::find(std::begin(kRun), std::end(kRun), p.name) - std::begin(kRun);
-    const bool head = p.name == "final_norm" || p.name == "logits";
-    return std::make_tuple(pass, head ? config().layers : p.layer, name);
+    // The terms of a parallel block's sum are no lines of keys' graph.
+    const std::int64_t line =
+        std::max(model.line_of(p.name, p.layer), model.line_of("act", p.layer));
+    const bool named = model.line_of(p.name, p.layer) >= 0;
+    const ValueRow* const row = value_row(p.name, &model);
+    const bool head = row != nullptr && !row->per_layer && p.name != "embed";
+    return std::make_tuple(pass, head ? config().layers : p.layer,
+                           named ? model.line_of(p.name, p.layer) : line);
   };
   return place_in_run(replay_->place_of(id)) < place_in_run(place_);
 }
@@ -255,12 +260,9 @@ Prediction Question::logical(std::function<bounds::FunctionValue(std::size_t)> e
   };
 }
 
-std::vector<std::string> Question::operands() const { return replay_->operands(id_); }
-
 bounds::IntervalTensor Question::under(const Change& change) const {
-  return step_->under(change, [this](const std::string& id) -> const bounds::IntervalTensor& {
-    return value(id);
-  });
+  return step_->under(
+      change, [this](const std::string& id) -> const bounds::IntervalTensor& { return value(id); });
 }
 
 const Tensor* Question::weight(std::string_view id) const {
@@ -269,10 +271,11 @@ const Tensor* Question::weight(std::string_view id) const {
   return found == all.end() ? nullptr : &found->second;
 }
 
-std::string Question::weight_id(std::string_view name) const {
-  const WeightRow* const row = weight_row(name);
-  if (row != nullptr && !row->per_layer) return std::string(name);
-  return fmt::format("layer{}.{}", place_.layer, name);
+std::string Question::weight_id(std::string_view file) const {
+  for (const WeightRow& row : step_->graph().model().weights())
+    if (row.file == file)
+      return row.per_layer ? fmt::format("layer{}.{}", place_.layer, file) : std::string(file);
+  return fmt::format("layer{}.{}", place_.layer, file);
 }
 
 std::size_t inner_of(const Shape& shape, std::size_t dim) {

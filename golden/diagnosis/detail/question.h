@@ -62,6 +62,12 @@ class Question {
 
   bounds::Derivation& replay() const { return *replay_; }
   const Step& step() const { return *step_; }
+  /// Holds what contraction_of() has found.
+  struct Contractions {
+    bool known = false;
+    std::shared_ptr<const struct Contraction> value;
+  };
+  Contractions& contractions() const { return *contractions_; }
   /// Returns the arithmetic of this value.
   const bounds::DeclaredArithmetic& declared() const { return replay_->declared(place_); }
   /// Returns whether the value is compared with likely bounds in place of the worst case.
@@ -149,8 +155,8 @@ class Question {
   Prediction logical(bounds::IntervalTensor tensor) const;
   Prediction logical(std::function<bounds::FunctionValue(std::size_t global)> element) const;
 
-  /// Returns the ids of the value's operands.
-  std::vector<std::string> operands() const;
+  /// Returns the ids of the value's operands; of a text's those of its step.
+  const std::vector<std::string>& operands() const { return operands_; }
   using Change = Step::Change;
   /// Returns the value that follows under an edit of its step.
   bounds::IntervalTensor under(const Change& change) const;
@@ -163,12 +169,14 @@ class Question {
 
   bounds::Derivation* replay_;
   std::shared_ptr<const Step> step_;
+  std::shared_ptr<Contractions> contractions_ = std::make_shared<Contractions>();
   std::string id_;
   bounds::Derivation::Place place_;
   Torus torus_;
   Layout layout_;
   Axes summed_;
   bool raw_;
+  std::vector<std::string> operands_;
   std::map<std::string, Layout> layouts_;
   bool masked_any_, likely_;
   std::function<bool(const std::string&)> sound_;

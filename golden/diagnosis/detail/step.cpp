@@ -30,6 +30,17 @@ Value value_of(const IntervalTensor& tensor, const std::string& letters) {
   return v;
 }
 
+/// Calls f with each call of an expression, the inner ones first.
+template <class E, class F>
+void each_call(E& e, F&& f) {
+  for (auto& arg : e.args) each_call(arg, f);
+  if (e.kind == Expression::Kind::call) f(e);
+}
+
+std::string other_pairs(const std::string& pairs) {
+  return pairs == "half" ? "interleaved" : "half";
+}
+
 IntervalTensor tensor_of(const Value& value) {
   IntervalTensor t(value.shape);
   for (std::size_t i = 0; i < t.size(); ++i) t.set(i, value.data[i].number);
@@ -43,15 +54,25 @@ Step::Step(const bounds::Derivation& derivation, const std::string& id, bool raw
       graph_(std::make_shared<const Graph>(derivation.weights())),
       place_(derivation.place_of(id)) {
   const TextLine* const line = graph_->lines().line_of(place_);
-  if (line == nullptr) {
-    in_loop_ = true;  // a term that the model does not name
-    operands_ = derivation_.operands(id);
-    return;
-  }
-  visit(*line);
+  visit(line != nullptr ? *line : term());
   // Before its scale and biases a sum is a line of its own.
   while (raw && !is_call(lines_.back().expression, ModelOp::einsum) && lines_.size() > 1)
     lines_.pop_back();
+}
+
+/// Returns the line of a term of a parallel block's sum, which the model of keys does not name.
+TextLine Step::term() const {
+  const bool attends = place_.name == "attn_out";
+  TextLine line = *graph_->lines().line_of({place_.pass, place_.layer, "block_out"});
+  line.name = place_.name;
+  std::string expression =
+      attends ? "einsum(BLHQ,HQE->BLE; attn, wo)" : "einsum(BLF,FE->BLE; hidden, w_out)";
+  if (weight("block_out_scale") != nullptr)
+    expression = fmt::format("mul({}, block_out_scale)", expression);
+  const char* const bias = attends ? "bo" : "b_out";
+  if (weight(bias) != nullptr) expression = fmt::format("add({}, {})", expression, bias);
+  line.expression = parse_expression(expression);
+  return line;
 }
 
 /// Values of keys have checkpoints. Of a text's lines those are operands that the dump has, or that
@@ -73,13 +94,14 @@ void Step::visit(const TextLine& line) {
   in_loop_ = in_loop_ || !reads.before.empty();
   std::vector<std::string> names = reads.now;
   if (!line.where.empty()) names.push_back(line.where);
+  masked_ = masked_ || graph_->positional(line.where);
   for (const std::string& name : names) {
     const TextLine* const operand = graph_->lines().line_of({place_.pass, place_.layer, name});
     if (operand == nullptr && name != "in") continue;  // a weight, or an input of the pass
     if (is_operand(name)) {
       if (operand != nullptr)
         for (const std::string& indicator : graph_->indicators(*operand, place_.layer))
-          if (graph_->positional(indicator)) visit(indicator);
+          if (graph_->positional(indicator)) masked_ = true, visit(indicator);
       const std::string id = graph_->lines().id_of_operand(place_, name);
       if (std::find(operands_.begin(), operands_.end(), id) == operands_.end())
         operands_.push_back(id);
@@ -108,9 +130,10 @@ class Step::Run {
         sizes_(lines_.model().sizes()),
         by_(change.declared ? *change.declared : step.derivation_.declared(step.place_)),
         appends_(is_call(step.lines_.back().expression, ModelOp::append)),
-        math_(sizes_, [this](const TextLine& line, std::int64_t, bool) {
-          return lines_.arithmetic(line, by_, step_.derivation_.torus(), false, false);
-        }),
+        math_(sizes_,
+              [this](const TextLine& line, std::int64_t, bool) {
+                return lines_.arithmetic(line, by_, step_.derivation_.torus(), false, false);
+              }),
         before_(lines_.text(), math_),
         evaluation_(lines_.text(), sizes_, math_, at_, before_) {
     for (const auto& [name, number] : change.numbers) sizes_.numbers[name] = number;
@@ -164,12 +187,14 @@ class Step::Run {
   void need(const std::string& name) {
     if (names_.contains(name)) return;
     if (const TextWeight* const weight = step_.weight(name)) {
-      Value v{weight->letters, at_.shape_of(weight->letters), {}};
-      const std::string id = step_.weight_id(*weight);
+      TextWeight as = *weight;
+      if (change_.other_pairs && oracle::graph::turns(as))
+        as.parameters[0] = other_pairs(as.parameters[0]);
+      Value v{as.letters, at_.shape_of(as.letters), {}};
+      const std::string id = step_.weight_id(as);
       const WeightsById& all =
           change_.weights.contains(id) ? change_.weights : step_.derivation_.weights().all();
-      for (const double w :
-           oracle::graph::elements_of(all, lines_.text(), sizes_, *weight, id, v.shape))
+      for (const double w : oracle::graph::elements_of(all, lines_.text(), sizes_, as, id, v.shape))
         v.data.push_back(IntervalMath::number(w));
       names_[name] = std::move(v);
       return;
@@ -179,8 +204,8 @@ class Step::Run {
     const std::string id = lines_.id_of_operand(step_.place_, name);
     const bool cache = line != nullptr && line->letters.find('M') != std::string::npos &&
                        line->letters.find('L') == std::string::npos;
-    Value v = value_of(cache ? with_prefix(name, id) : read(id),
-                       line == nullptr ? "BLE" : line->letters);
+    Value v =
+        value_of(cache ? with_prefix(name, id) : read(id), line == nullptr ? "BLE" : line->letters);
     if (line != nullptr) mark(*line, v);
     names_[name] = std::move(v);
   }
@@ -268,8 +293,8 @@ class Step::Run {
 const TextWeight* Step::weight(std::string_view name) const {
   for (const TextSection section : kTextSections)
     for (const TextWeight& w : graph_->lines().text().section(section).weights)
-      if (w.name == name && (section != TextSection::layer ||
-                             graph_->model().sizes().has(w.guard, place_.layer)))
+      if (w.name == name &&
+          (section != TextSection::layer || graph_->model().sizes().has(w.guard, place_.layer)))
         return &w;
   return nullptr;
 }
@@ -314,9 +339,59 @@ std::int64_t Step::extent(char letter) const {
   return graph_->model().sizes().extents.at(letter);
 }
 
+std::vector<const TextWeight*> Step::weights(WeightKind kind) const {
+  std::vector<const TextWeight*> all;
+  for (const TextLine& line : lines_)
+    for (const std::string& name : reads_of(graph_->lines().text(), line).now)
+      if (const TextWeight* const w = weight(name))
+        if (weight_row(w->name, &graph_->model())->kind == kind) all.push_back(w);
+  return all;
+}
+
+bool Step::reads_positions() const {
+  return calls([this](const Expression& e) {
+    return std::any_of(e.args.begin(), e.args.end(), [this](const Expression& arg) {
+      return arg.kind == Expression::Kind::name && graph_->positional(arg.text);
+    });
+  });
+}
+
+std::optional<double> Step::formula(std::string_view formula) const {
+  std::optional<double> value;
+  calls([&](const Expression& e) {
+    for (const Expression& arg : e.args)
+      if (const TextNumber* const n = graph_->lines().text().number(arg.text); number(arg) && n)
+        if (n->formula && n->formula->to_string() == formula) value = number(arg);
+    return false;
+  });
+  return value;
+}
+
+bool Step::calls(const std::function<bool(const Expression&)>& is) const {
+  bool any = false;
+  for (const TextLine& line : lines_)
+    if (!graph_->positional(line.name))
+      each_call(line.expression, [&](const Expression& e) { any = any || is(e); });
+  return any;
+}
+
+bool Step::calls(ModelOp op) const {
+  return calls([op](const Expression& e) { return e.op == op; });
+}
+
+Step::Formulas Step::changed(const std::function<bool(Expression&)>& to) const {
+  Formulas all;
+  for (const TextLine& line : lines_) {
+    Expression e = line.expression;
+    bool any = false;
+    each_call(e, [&](Expression& call) { any = to(call) || any; });
+    if (any && !graph_->positional(line.name)) all.emplace(line.name, std::move(e));
+  }
+  return all;
+}
+
 IntervalTensor Step::under(const Change& change, const Operand& operand) const {
-  if (in_loop_)
-    throw Error("bounds_c1", fmt::format("{} is not evaluated by itself", place_.name));
+  if (in_loop_) throw Error("bounds_c1", fmt::format("{} is not evaluated by itself", place_.name));
   return Run(*this, change, operand).value();
 }
 

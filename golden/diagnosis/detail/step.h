@@ -12,6 +12,7 @@
 #include "golden/bounds/value/derivation.h"
 #include "golden/diagnosis/detail/graph.h"
 #include "weights/base/error.h"
+#include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
 
@@ -50,6 +51,21 @@ class Step {
   /// Returns the extent of a letter in the value's pass; of M as attention reads it.
   std::int64_t extent(char letter) const;
 
+  /// Returns the weights of a kind that its lines read.
+  std::vector<const TextWeight*> weights(WeightKind kind) const;
+  /// Returns whether some of what it reads or makes exists by positions alone, as behind a mask.
+  bool masked() const { return masked_; }
+  /// Returns whether it reads positions otherwise, as a rotation does.
+  bool reads_positions() const;
+  /// Returns the value of the number with this formula that its lines read.
+  std::optional<double> formula(std::string_view formula) const;
+  /// Returns whether `is` holds for a call of its lines, those of positions alone aside.
+  bool calls(const std::function<bool(const Expression& call)>& is) const;
+  bool calls(ModelOp op) const;
+  /// Returns the formulas that differ after `to` has changed the calls for which it returns true.
+  using Formulas = std::map<std::string, Expression>;
+  Formulas changed(const std::function<bool(Expression& call)>& to) const;
+
   /// An edit of the step: other weights, operands, positions, arithmetic, numbers or lines.
   struct Change {
     WeightsById weights = {};
@@ -57,7 +73,8 @@ class Step {
     std::optional<PassPlan> pass = std::nullopt;
     std::optional<bounds::DeclaredArithmetic> declared = std::nullopt;
     std::map<std::string, double> numbers = {};
-    std::map<std::string, Expression> formulas = {};  ///< by the name of the line
+    Formulas formulas = {};    ///< by the name of the line
+    bool other_pairs = false;  ///< tables of rotations have the other order of pairs
   };
   /// Returns the value that follows from the operands under a change. Throws Error("bounds_c1",
   /// ...) if a line reads what is one position earlier.
@@ -65,6 +82,7 @@ class Step {
 
  private:
   class Run;
+  TextLine term() const;
   bool is_operand(const std::string& name) const;
   void visit(const TextLine& line);
   void visit(const std::string& name);
@@ -74,7 +92,7 @@ class Step {
   Place place_;
   std::vector<TextLine> lines_;
   std::vector<std::string> operands_;
-  bool in_loop_ = false;
+  bool in_loop_ = false, masked_ = false;
 };
 
 }  // namespace shardproof::diagnosis

@@ -76,15 +76,12 @@ Reference::Reference(const Values& values, const Claim& claim, Weights weights)
                  claim_.source_case.seed, claim_.rows});
   ids_.decode(values, answer_);
   fill_dump(values);
-  if (of_keys) {
-    auto replay =
+  if (of_keys)
+    replay_ =
         std::make_unique<bounds::Replay>(weights_, passes_, ids_.all(), dump_, claim_.declared);
-    replay_of_keys_ = replay.get();
-    replay_ = std::move(replay);
-  } else {
+  else
     replay_ =
         std::make_unique<bounds::TextReplay>(weights_, passes_, ids_.all(), dump_, claim_.declared);
-  }
   declare(values);
   lay_out(values);
   fill_last_rows(values);

@@ -32,8 +32,6 @@ class Reference {
   /// Returns the random draws of a pass's tokens; null if it samples none.
   const Draws* draws(const std::string& pass) const;
   bounds::Derivation& replay() { return *replay_; }
-  /// The replay of a model of keys; null for a text's.
-  bounds::Replay* replay_of_keys() { return replay_of_keys_; }
   /// Returns whether the trace has all of a checkpoint.
   bool has(const std::string& id) const { return dump_.contains(id) && !in_part_.contains(id); }
 
@@ -59,8 +57,7 @@ class Reference {
   bounds::Derivation::Dump dump_;
   std::set<std::string> in_part_;  // dumped values of which the trace has only the last positions
   std::unique_ptr<bounds::Derivation> replay_;
-  bounds::Replay* replay_of_keys_ = nullptr;  // null, or `replay_`
-  std::map<std::string, Tensor> made_;        // values that the answer lacks in f32
+  std::map<std::string, Tensor> made_;  // values that the answer lacks in f32
 };
 
 /// Returns a value of random sampling as f32, given the logits that it follows from.

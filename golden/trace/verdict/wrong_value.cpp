@@ -49,12 +49,12 @@ std::optional<std::vector<std::vector<double>>> blocks(const DumpedValue& dumped
 }  // namespace
 
 std::optional<diagnosis::Wrong> wrong_value(const DumpedValue& dumped, const Values& values,
-                                            const Torus& torus) {
+                                            const Torus& torus, const ModelRows* rows) {
   const Subject& s = dumped.subject;
   const bool raw = s.meaning == Meaning::raw;
   // Among sums before their scale, only products with a matrix are replayed.
-  const bool known =
-      s.meaning == Meaning::checkpoint || (raw && (s.name == "logits" || value_row(s.name)->acc));
+  const bool known = s.meaning == Meaning::checkpoint ||
+                     (raw && (s.name == "logits" || value_row(s.name, rows)->acc));
   if (!known || s.last || !dumped.complete()) return std::nullopt;
   diagnosis::Wrong wrong{
       dumped.subject.id, torus, in_order(dumped.layout, dumped.subject.dims), {}, {}};
@@ -98,9 +98,11 @@ Sound sound(const Verdict& verdict, const Values& values) {
 /// layout, and, for caches, of another layer. Wrong ones precede right ones; those of the same
 /// layer precede others.
 std::vector<const Row*> others_of(const Verdict& verdict, const Values& values,
-                                  const bounds::Replay& replay) {
+                                  const bounds::Derivation& replay) {
   const DumpedValue& wrong_one = values.dumped[verdict.rows[*verdict.first].dumped];
   const Subject& first = wrong_one.subject;
+  const ModelRows* const rows = replay.weights().config().rows.get();
+  const auto cache = [&](const std::string& name) { return value_row(name, rows)->cache; };
   std::vector<const Row*> others;
   std::set<std::string> seen{first.id};
   if (first.meaning != Meaning::checkpoint || first.last) return others;
@@ -115,7 +117,7 @@ std::vector<const Row*> others_of(const Verdict& verdict, const Values& values,
         if (row.fit == Fit::not_judged || !dumped.complete() || count == kMost) continue;
         if (is_wrong(row) != wrong || (s.layer == first.layer) != same_layer) continue;
         if (replay.pass(s.pass).phase != replay.pass(first.pass).phase ||
-            !(dumped.layout == wrong_one.layout) || (value_row(s.name)->cache && same_layer))
+            !(dumped.layout == wrong_one.layout) || (same_layer && cache(s.name)))
           continue;
         if (!seen.insert(s.id).second) continue;
         others.push_back(&row);
@@ -129,10 +131,11 @@ std::vector<const Row*> others_of(const Verdict& verdict, const Values& values,
 
 std::vector<diagnosis::Hypothesis> diagnosed(const Verdict& verdict, const Values& values,
                                              const Claim& claim, Reference& reference) {
-  if (!verdict.first || reference.replay_of_keys() == nullptr) return {};
+  if (!verdict.first) return {};
   const Sound follows = sound(verdict, values);
   const auto asked = [&](const Row& row) {
-    auto wrong = wrong_value(values.dumped[row.dumped], values, claim.source_case.torus);
+    auto wrong = wrong_value(values.dumped[row.dumped], values, claim.source_case.torus,
+                             claim.source_case.model.rows.get());
     if (!wrong) return wrong;
     wrong->sound = follows;
     wrong->masked_any = claim.masked_any;
@@ -142,9 +145,9 @@ std::vector<diagnosis::Hypothesis> diagnosed(const Verdict& verdict, const Value
   const auto wrong = asked(verdict.rows[*verdict.first]);
   if (!wrong) return {};
   std::vector<diagnosis::Wrong> others;
-  for (const Row* const row : others_of(verdict, values, *reference.replay_of_keys()))
+  for (const Row* const row : others_of(verdict, values, reference.replay()))
     if (auto other = asked(*row)) others.push_back(std::move(*other));
-  return diagnosis::diagnose(*reference.replay_of_keys(), *wrong, others);
+  return diagnosis::diagnose(reference.replay(), *wrong, others);
 }
 
 }  // namespace shardproof::dump

@@ -12,9 +12,10 @@ namespace shardproof::dump {
 /// Converts a value for the diagnosis: in the model's units, with dims and elements in the model's
 /// order. If the writer's padding or order of heads or channels means that a chip does not hold a
 /// block of the model's value, the result is the whole value, without chips. Returns nullopt if the
-/// value is neither a checkpoint nor the S of a product, or is incomplete.
+/// value is neither a checkpoint nor the S of a product, or is incomplete. `rows`: of a text's
+/// model.
 std::optional<diagnosis::Wrong> wrong_value(const DumpedValue& dumped, const Values& values,
-                                            const Torus& torus);
+                                            const Torus& torus, const ModelRows* rows = nullptr);
 
 /// Returns explanations of the first divergence; empty if there is none, or the diagnosis does not
 /// cover it. Only values that the verdict does not find wrong are offered as its source, and

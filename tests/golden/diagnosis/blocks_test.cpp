@@ -167,6 +167,7 @@ TEST(Diagnosis, NoiseIsNotExplained) {
     for (const double size : {1e-4, 1.0, 1e3}) {
       int step = run++;
       Planted p(kModel + keys);
+      p.texts = 2;
       Noise noise;
       // Of each kind of step one.
       for (const std::string name :

@@ -7,9 +7,11 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "golden/bounds/text/text_replay.h"
 #include "golden/bounds/value/replay.h"
 #include "golden/compare/block_map.h"
 #include "golden/compare/row_padding.h"
@@ -18,6 +20,8 @@
 #include "weights/base/bf16.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
+#include "weights/text/text_model.h"
+#include "weights/text/writer.h"
 
 namespace shardproof::diagnosis {
 
@@ -70,11 +74,58 @@ class Planted : public OracleRun {
     return cut(value, layout, torus, [](int chip) { return chip; });
   }
 
+  /// What is said of it as a value of the keys; of the text that they print as, the same is said.
   Said ask(const std::string& id, const std::string& layout, const Torus& torus, Shards shards) {
-    const bounds::Replay::Dump given(dump.begin(), dump.end());
+    const bounds::Derivation::Dump given(dump.begin(), dump.end());
     bounds::Replay replay(weights(), plan.passes, ids, given, declared);
+    const Said said = said_by(replay, id, layout, torus, shards);
+    // Declarations are of keys' values, and so are sums before scales, rows of other lengths and
+    // prefixes.
+    if (texts-- <= 0 || raw || !plan.passes.full() || plan.passes.prefix().given() ||
+        (!said.empty() && said[0].fault == "convention"))
+      return said;
+    const std::string name = replay.place_of(id).name;
+    // A text's logits are those of all positions.
+    if (name == "logits" || text_config().rows->line_of(name, 0) < 0) return said;
+    EXPECT_EQ(first(said_by(text_replay(id), id, layout, torus, std::move(shards))), first(said))
+        << id;
+    return said;
+  }
+  static std::string first(const Said& all) {
+    if (all.empty() || !all[0].explains) return "nothing";
+    return fmt::format("{} [{}]: {}", all[0].fault, all[0].axes, all[0].detail);
+  }
+  /// The text's derivation of the dump, in which this value may be any: it is not read.
+  bounds::TextReplay& text_replay(const std::string& id) {
+    std::map<std::string, Value> others = dump;
+    std::erase_if(others, [](const auto& named) { return named.first.ends_with("logits"); });
+    if (by_text_ != nullptr) others[id] = of_dump_.at(id);
+    if (by_text_ != nullptr && same(others, of_dump_)) return *by_text_;
+    of_dump_ = others;
+    given_ = {others.begin(), others.end()};
+    of_text_weights_ = std::make_unique<const Weights>(
+        text_config(),
+        std::map<std::string, Tensor>(weights().all().begin(), weights().all().end()));
+    by_text_ =
+        std::make_unique<bounds::TextReplay>(*of_text_weights_, plan.passes, ids, given_, declared);
+    return *by_text_;
+  }
+  static bool same(const std::map<std::string, Value>& a, const std::map<std::string, Value>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+      return x.first == y.first && x.second.data == y.second.data;
+    });
+  }
+  const ModelConfig& text_config() {
+    if (of_text_.rows == nullptr)
+      of_text_ = model_config(std::make_shared<const TextModel>(
+          parse_model_text(text_of_model(config(), weights().stored_type())), TextKeys(), ""));
+    return of_text_;
+  }
+
+  Said said_by(bounds::Derivation& replay, const std::string& id, const std::string& layout,
+               const Torus& torus, Shards shards) {
     const auto wrong = [&](const std::string& of, const std::string& dumped, Shards of_chips) {
-      const bounds::Replay::Place place = replay.place_of(of);
+      const bounds::Derivation::Place place = replay.place_of(of);
       return Wrong{of,
                    torus,
                    Layout::parse(dumped),
@@ -174,11 +225,17 @@ class Planted : public OracleRun {
   bounds::DeclaredArithmetic declared;
   std::map<std::string, Layout> layouts;
   bool raw = false, masked_any = false;
+  int texts = 20;  ///< how many questions are asked of the text, too
   std::function<bool(const std::string&)> sound;
   /// Other values that explanations are held against, whole, as the dump has them.
   std::vector<std::string> later;
 
  private:
+  ModelConfig of_text_;
+  std::unique_ptr<const Weights> of_text_weights_;
+  std::map<std::string, Value> of_dump_;
+  bounds::Derivation::Dump given_;
+  std::unique_ptr<bounds::TextReplay> by_text_;
   static std::string letters_of(const std::string& id) {
     return std::string(value_row(id.substr(id.rfind('.') + 1))->dims);
   }

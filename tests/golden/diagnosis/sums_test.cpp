@@ -11,7 +11,9 @@ const std::string kGate = kAt + "gate";
 class Gate : public Planted {
  public:
   Gate(const Torus& torus, const std::string& keys)
-      : Planted(kModel + keys), torus_(torus), int8_(keys.find("int8") != std::string::npos) {}
+      : Planted(kModel + keys), torus_(torus), int8_(keys.find("int8") != std::string::npos) {
+    texts = 3;
+  }
 
   template <class Count>
   Said ask(const Axes& list, const std::string& layout, Count&& count) {

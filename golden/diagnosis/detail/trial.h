@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <map>
 #include <optional>
@@ -8,42 +10,51 @@
 #include <vector>
 
 #include "golden/diagnosis/detail/contraction.h"
+#include "golden/diagnosis/detail/row.h"
 #include "golden/diagnosis/detail/search.h"
 
 namespace shardproof::diagnosis {
 
-/// The part that all families of faults share: a wrong value, the search for its fault, and what is
-/// tried.
-class Family {
- public:
-  Family(const Question& question, Search& search) : q_(question), search_(search) {}
+/// Returns a fault's candidate, with these words in the places of its own.
+template <class... Words>
+Candidate candidate(const Row& row, const Words&... words) {
+  return {.fault = row.fault,
+          .detail = fmt::format(fmt::runtime(row.words), words...),
+          .parameters = row.parameters};
+}
 
- protected:
-  std::string id(std::string_view name) const { return q_.id_of(name); }
+/// Tries candidates of a wrong value.
+class Trial {
+ public:
+  Trial(const Question& question, Search& search) : q_(question), search_(search) {}
+
   /// Tries the value that follows from a change; ignores a change that the step cannot have.
   void try_change(Candidate candidate, const Question::Change& change);
-  /// Tries the value of weights that are changed, by id.
-  void try_weights(Candidate candidate, Step::WeightsById changed);
   void try_value(Candidate candidate, bounds::IntervalTensor value);
   /// Tries the value of another contraction.
   void try_sum(Candidate candidate, Contraction changed);
   /// Tries the right value with its elements moved: element g holds what belongs at from(g).
   void try_places(Candidate candidate, std::function<std::size_t(std::size_t)> from);
 
+ protected:
+  std::string id(std::string_view name) const { return q_.id_of(name); }
+
   const Question& q_;
   Search& search_;
 };
 
-/// Returns the pass with its rows at other positions; nullopt if a row would begin before `least`
-/// or end after `end`, or if nothing changes.
-std::optional<PassPlan> moved(PassPlan pass, std::int64_t least, std::int64_t end,
-                              const std::function<std::int64_t(std::int64_t start)>& start);
+/// Returns whether an op is an activation function.
+bool is_activation(ModelOp op);
+/// Returns whether the step has an exponential of each slot.
+bool exponentiates(const Question& question);
+/// Returns the ids of what a mean weighs by and of what it is divided by; nullopt if it is no mean.
+std::optional<std::pair<std::string, std::string>> mean_of(const Question& question);
 
 /// Returns a value times a constant, with the roundings of the declared operations.
 bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor,
                               const bounds::DeclaredArithmetic& by);
 
-/// What follows from a dump in which some values are replaced.
+/// The values that follow from a dump in which some are replaced.
 class Replaced {
  public:
   explicit Replaced(const Question& question) : q_(question) {}

@@ -1,5 +1,6 @@
-#include "golden/diagnosis/detail/what_if.h"
+#include "golden/diagnosis/detail/trial.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -7,8 +8,11 @@
 
 namespace shardproof::diagnosis {
 
-void Family::try_change(Candidate candidate, const Question::Change& change) {
-  if (!search_.wants(candidate)) return;
+void Trial::try_change(Candidate candidate, const Question::Change& change) {
+  const bool any = change.pass || change.declared || change.other_pairs ||
+                   !(change.weights.empty() && change.values.empty() && change.numbers.empty() &&
+                     change.formulas.empty());
+  if (!any || !search_.wants(candidate)) return;
   try {
     candidate.at = q_.logical(q_.under(change));
   } catch (const Error& e) {
@@ -19,36 +23,46 @@ void Family::try_change(Candidate candidate, const Question::Change& change) {
   search_.consider(std::move(candidate));
 }
 
-void Family::try_weights(Candidate candidate, Step::WeightsById changed) {
-  try_change(std::move(candidate), {.weights = std::move(changed)});
-}
-
-void Family::try_value(Candidate candidate, bounds::IntervalTensor value) {
+void Trial::try_value(Candidate candidate, bounds::IntervalTensor value) {
   candidate.at = q_.logical(std::move(value));
   search_.consider(std::move(candidate));
 }
 
-void Family::try_sum(Candidate candidate, Contraction changed) {
+void Trial::try_sum(Candidate candidate, Contraction changed) {
   candidate.at = q_.logical([&q = q_, c = std::make_shared<const Contraction>(std::move(changed))](
                                 std::size_t g) { return c->at(g, q.declared()); });
   search_.consider(std::move(candidate));
 }
 
-void Family::try_places(Candidate candidate, std::function<std::size_t(std::size_t)> from) {
+void Trial::try_places(Candidate candidate, std::function<std::size_t(std::size_t)> from) {
   candidate.at = q_.logical(
       [&q = q_, from = std::move(from)](std::size_t g) { return q.expected_at(from(g)); });
   search_.consider(std::move(candidate));
 }
 
-std::optional<PassPlan> moved(PassPlan pass, std::int64_t least, std::int64_t end,
-                              const std::function<std::int64_t(std::int64_t start)>& start) {
-  const PassPlan was = pass;
-  for (PassRows& rows : pass.rows) {
-    rows.start = start(rows.start);
-    if (rows.start < least || rows.start + pass.L > end) return std::nullopt;
-  }
-  if (pass == was) return std::nullopt;
-  return pass;
+bool exponentiates(const Question& q) {
+  const auto& lines = q.step().lines();
+  return std::any_of(lines.begin(), lines.end(), [](const TextLine& line) {
+    const Expression& e = line.expression;
+    return (is_call(e, ModelOp::exp) || is_call(e, ModelOp::exp2)) &&
+           line.letters.find('M') != line.letters.npos;
+  });
+}
+
+std::optional<std::pair<std::string, std::string>> mean_of(const Question& q) {
+  std::optional<std::pair<std::string, std::string>> found;
+  const auto letters = [&](const std::string& id) {
+    const TextLine* const line = q.step().graph().lines().line_of(q.replay().place_of(id));
+    return line == nullptr ? "" : line->letters;
+  };
+  q.step().calls([&](const Expression& e) {
+    if (e.op != ModelOp::div) return false;
+    const auto divisor = q.step().operand(e.args[1].text);
+    for (const std::string& id : q.operands())
+      if (divisor && letters(id) == letters(*divisor) + "M") found = {id, *divisor};
+    return false;
+  });
+  return found;
 }
 
 bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor,
@@ -65,9 +79,9 @@ bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor
 }
 
 bounds::IntervalTensor Replaced::expected(const std::string& id) {
-  return Step(q_.replay(), id, false).under({}, [this](const std::string& of) -> const auto& {
-    return value(of);
-  });
+  return Step(q_.replay(), id, false)
+      .under(
+          {}, [this](const std::string& of) -> const auto& { return value(of); });
 }
 
 const bounds::IntervalTensor& Replaced::value(const std::string& id) {

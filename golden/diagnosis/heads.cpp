@@ -1,99 +1,43 @@
-// Faults of positions, and of the order of heads and channels.
+// Faults of the order of heads and channels, and of which caches a head or a row reads.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
-#include "golden/diagnosis/detail/families.h"
-#include "golden/diagnosis/detail/what_if.h"
+#include "golden/diagnosis/detail/edits.h"
+#include "golden/diagnosis/detail/trial.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
 namespace {
 
-class Attention : Family {
+class Heads : Trial {
  public:
-  Attention(const Question& q, Search& search)
-      : Family(q, search), pass_(q.replay().pass(q.place().pass)) {}
+  Heads(const Question& q, Search& search)
+      : Trial(q, search),
+        pass_(q.replay().pass(q.place().pass)),
+        letters_(q.step().lines().back().letters) {}
 
   void run() {
-    const std::string& n = q_.name();
-    if (!q_.raw()) channels();
-    if (n == "q_rot" || n == "k_rot") positions();
-    if (n == "score" || n == "attn") groups(), prefixes();
+    if (!q_.raw() && q_.step().graph().of_keys()) channels();
+    if (q_.step().graph().groups() && reads_caches()) groups(), prefixes();
     heads();
   }
 
  private:
-  void positions() {
-    const std::int64_t end = q_.weight("rope_cos")->shape[0];
-    const auto position = [&](std::string detail, int parameters, auto&& start) {
-      if (const std::optional<PassPlan> other = moved(pass_, 0, end, start))
-        try_change({"position off", std::move(detail), parameters}, {.pass = other});
-    };
-    for (const std::int64_t k : offsets())
-      for (const std::int64_t by : {k, -k})
-        position(fmt::format("position {:+}", by), static_cast<int>(10 * k) + (by < 0 ? 1 : 0),
-                 [by](std::int64_t start) { return start + by; });
-    position("positions from 0 on in each pass", 1, [](std::int64_t) { return 0; });
-    position("positions of the first row in all rows", 2,
-             [this](std::int64_t) { return pass_.rows[0].start; });
-    if (const std::int64_t P = pass_.prefix.length; P > 0)
-      position("positions are counted from the end of the prefix on", 2,
-               [P](std::int64_t s) { return s - P; });
-    position("the positions before the pass are counted twice", 100,
-             [](std::int64_t s) { return 2 * s; });
-    const Tensor& cosines = *q_.weight("rope_cos");
-    const Tensor& sines = *q_.weight("rope_sin");
-    const auto tables = [&](std::string detail, int parameters, auto row, float sign) {
-      Tensor c = cosines, s = sines;
-      const auto J = at(c.shape[1]);
-      for (std::size_t i = 0; i < c.data.size(); ++i) {
-        const std::size_t from = row(i / J) * J + i % J;
-        c.data[i] = cosines.data[from], s.data[i] = sign * sines.data[from];
-      }
-      try_weights({"position off", std::move(detail), parameters},
-                  {{"rope_cos", c}, {"rope_sin", s}});
-    };
-    tables(
-        "not rotated", 3, [](std::size_t) { return std::size_t{0}; }, 1.0F);
-    tables(
-        "rotated the other way", 4, [](std::size_t p) { return p; }, -1.0F);
-    other_pairs();
-    const std::string operand = q_.operands()[0];
-    try_value({"position off", "not rotated", 3}, q_.value(operand));
-    try_change({"position off", "rotated twice", 6}, {.values = {{operand, q_.expected()}}});
+  /// Returns whether heads of queries meet a cache of heads of keys.
+  bool reads_caches() const {
+    return letters_.find_first_of("HG") != letters_.npos &&
+           std::any_of(q_.operands().begin(), q_.operands().end(),
+                       [this](const std::string& id) { return is_cache(id); });
   }
-
-  void other_pairs() {
-    Step::Change change;
-    std::string words;
-    for (const TextLine& line : q_.step().lines())
-      if (is_call(line.expression, ModelOp::turn)) {
-        Expression& e = change.formulas[line.name] = line.expression;
-        e.parameters[1] = words = e.parameters[1] == "half" ? "interleaved" : "half";
-      }
-    try_change({"position off", fmt::format("rope pairs: rotated in {} pairs", words), 5}, change);
+  bool is_cache(const std::string& id) const {
+    const TextLine* const line = q_.step().graph().lines().line_of(q_.replay().place_of(id));
+    return line != nullptr && line->letters.starts_with("BMK");
   }
-
-  /// Returns candidate offsets of positions: small numbers, the lengths of pass and prefix, and the
-  /// first positions of this pass and of the decode.
-  std::set<std::int64_t> offsets() const {
-    std::set<std::int64_t> all{1, 2, 3, 4, 5, 6, 7, 8, pass_.L, pass_.prefix.length};
-    all.insert(pass_.rows[0].start);
-    for (const PassPlan& pass : q_.replay().passes())
-      if (pass.phase == Phase::decode) {
-        all.insert(pass.rows[0].start);
-        break;
-      }
-    all.erase(0);
-    return all;
-  }
-
   /// Rows of B that read a prefix other than ⌊b·N/B⌋.
   void prefixes() {
     const PassPlan* const filled = q_.replay().prefix_of(pass_);
@@ -125,7 +69,7 @@ class Attention : Family {
 
   /// Query heads that read a kv head other than h·K/H.
   void groups() {
-    const std::int64_t H = q_.config().H, K = q_.config().K;
+    const std::int64_t H = q_.step().extent('H'), K = q_.step().extent('K');
     if (K == 1 || K == H) return;
     kv_of_heads("query head h reads kv head h mod K, not h·K/H", 0,
                 [K](std::int64_t h) { return h % K; });
@@ -145,8 +89,9 @@ class Attention : Family {
   }
   template <class Kv>
   void kv_of_heads(std::string detail, int parameters, Kv&& kv) {
-    const std::int64_t H = q_.config().H, K = q_.config().K;
-    reading({"head order", std::move(detail), parameters}, Of::heads, inner_of(q_.shape(), 2),
+    const std::int64_t H = q_.step().extent('H'), K = q_.step().extent('K');
+    reading({"head order", std::move(detail), parameters}, Of::heads,
+            inner_of(q_.shape(), letters_.find_first_of("HG")),
             [&](std::int64_t row) { return (kv(row % H) - row % H * K / H + K) % K; });
   }
 
@@ -170,8 +115,7 @@ class Attention : Family {
     Question::Change c;
     for (const std::string& operand : q_.operands()) {
       const bool heads = of == Of::heads;
-      if (!operand.ends_with("_cache") || (!heads && !operand.starts_with(filled->name + ".")))
-        continue;
+      if (!is_cache(operand) || (!heads && !operand.starts_with(filled->name + "."))) continue;
       const bounds::IntervalTensor& cache = q_.value(operand);
       bounds::IntervalTensor moved = cache;
       const std::size_t n = at(cache.shape[heads ? 2 : 0]),
@@ -229,6 +173,7 @@ class Attention : Family {
   void heads() {
     const std::size_t d = q_.layout().letters().find_first_of("HK");
     if (d == std::string::npos || q_.shape()[d] == 1) return;
+    if (!q_.step().graph().heads(q_.layout().letters()[d])) return;
     const std::size_t count = at(q_.shape()[d]);
     const std::size_t inner = inner_of(q_.shape(), d);
     std::vector<std::vector<std::pair<int, std::size_t>>> of(count);
@@ -252,7 +197,8 @@ class Attention : Family {
     }
     // A head that occurs twice belongs to another chip, or was read from another kv head.
     if (std::set<std::size_t>(held.begin(), held.end()).size() != count) return;
-    const bool declared = q_.layout().dims()[d].letter == 'H' && right_in(held);
+    const bool declared =
+        q_.step().graph().of_keys() && q_.layout().dims()[d].letter == 'H' && right_in(held);
     const std::string order = fmt::format("{}", fmt::join(held, ","));
     try_places({declared ? "convention" : "head order",
                 (declared ? "declare heads=" : "heads hold ") + order, 1},
@@ -292,11 +238,12 @@ class Attention : Family {
   }
 
   const PassPlan& pass_;
+  const std::string letters_;
   std::map<std::pair<Of, std::int64_t>, bounds::IntervalTensor> further_;
 };
 
 }  // namespace
 
-void try_attention(const Question& q, Search& search) { Attention(q, search).run(); }
+void try_heads(const Question& q, Search& search, const Row&) { Heads(q, search).run(); }
 
 }  // namespace shardproof::diagnosis

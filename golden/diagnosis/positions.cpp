@@ -1,0 +1,258 @@
+// Edits of positions: of what is rotated, and of the keys that a query sees.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "golden/diagnosis/detail/edits.h"
+#include "golden/diagnosis/detail/trial.h"
+#include "weights/base/detail/index.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+using bounds::IntervalTensor;
+
+const PassPlan& pass_of(const Question& q) { return q.replay().pass(q.place().pass); }
+
+/// Returns the pass with its rows at other positions; nullopt if a row would begin before 0 or end
+/// after `end`, or if nothing changes.
+template <class To>
+std::optional<PassPlan> moved(PassPlan pass, std::int64_t end, To&& to) {
+  const PassPlan was = pass;
+  for (PassRows& rows : pass.rows) {
+    rows.start = to(rows.start);
+    if (rows.start < 0 || rows.start + pass.L > end) return std::nullopt;
+  }
+  if (pass == was) return std::nullopt;
+  return pass;
+}
+
+template <class To>
+void try_positions(const Question& q, Search& search, Candidate c, To&& to) {
+  const Tensor& table =
+      *q.weight(q.step().weight_id(*q.step().weights(WeightKind::rope_table).front()));
+  if (const auto other = moved(pass_of(q), table.shape[0], to))
+    Trial(q, search).try_change(std::move(c), {.pass = other});
+}
+
+/// Returns the operand that the step turns.
+std::string turned(const Question& q) {
+  std::string id;
+  q.step().calls([&](const Expression& e) {
+    if (e.op == ModelOp::turn) id = q.step().operand(e.args[0].text).value_or("");
+    return false;
+  });
+  return id.empty() ? q.operands()[0] : id;
+}
+
+/// Candidate offsets of positions: small numbers, the lengths of pass and prefix, and the first
+/// positions of this pass and of the decode.
+std::set<std::int64_t> offsets(const Question& q) {
+  const PassPlan& own = pass_of(q);
+  std::set<std::int64_t> all{1, 2, 3, 4, 5, 6, 7, 8, own.L, own.prefix.length, own.rows[0].start};
+  for (const PassPlan& pass : q.replay().passes())
+    if (pass.phase == Phase::decode) {
+      all.insert(pass.rows[0].start);
+      break;
+    }
+  all.erase(0);
+  return all;
+}
+
+/// The keys that queries see, in values with rows, positions and slots.
+class Sight {
+ public:
+  explicit Sight(const Question& q)
+      : q_(q), pass_(pass_of(q)), letters_(q.step().lines().back().letters) {}
+
+  /// Returns the index of an element in a dim of a value with these letters.
+  static std::size_t index(std::string_view letters, const Shape& shape, std::size_t i, char dim) {
+    return i / inner_of(shape, letters.find(dim)) % at(shape[letters.find(dim)]);
+  }
+  std::size_t own_key(std::size_t b, std::size_t l) const {
+    return at(q_.replay().position(pass_, b, l));
+  }
+
+  /// Returns whether the dump's exponentials agree with a mask: 0 where a query sees no key, and
+  /// not all 0 where it sees a key that it should not.
+  template <class Sees>
+  bool agrees(Sees&& sees) const {
+    const std::optional<bounds::Derivation::Place> of = exponential();
+    if (!of || of->name == q_.name()) return true;
+    const std::string id = q_.id_of(of->name);
+    const IntervalTensor& e = q_.replay().value(id);
+    const std::vector<bool> unspoken = q_.unspoken(*of, e.shape);
+    const std::string& letters = q_.step().graph().lines().line_of(*of)->letters;
+    bool more = false, there = false;
+    for (std::size_t i = 0; i < e.size(); ++i) {
+      if (!unspoken.empty() && unspoken[i]) continue;
+      const std::size_t b = index(letters, e.shape, i, 'B'), l = index(letters, e.shape, i, 'L'),
+                        m = index(letters, e.shape, i, 'M');
+      const bool right = m < bounds::Derivation::visible(pass_, b, l), now = sees(b, l, m);
+      if (right && !now && e.center[i] != 0.0) return false;
+      if (right || !now) continue;
+      more = true;
+      there = there || e.center[i] != 0.0;
+    }
+    return !more || there;
+  }
+
+  /// Returns the expected value in which what a query does not see is 0, and with `one` what it
+  /// sees alone is 1.
+  template <class Sees>
+  IntervalTensor hidden(Sees&& sees, bool one) const {
+    IntervalTensor y = q_.expected();
+    for (std::size_t i = 0; i < y.size(); ++i)
+      if (!sees(index(letters_, y.shape, i, 'B'), index(letters_, y.shape, i, 'L'),
+                index(letters_, y.shape, i, 'M')))
+        y.set(i, bounds::FunctionValue{});
+      else if (one)
+        y.set(i, bounds::FunctionValue{1.0, 0.0, 0.0});
+    return y;
+  }
+  bool of_keys() const {
+    for (const char dim : {'B', 'L', 'M'})
+      if (letters_.find(dim) == letters_.npos) return false;
+    return true;
+  }
+
+ private:
+  /// Returns the dumped exponentials of this layer.
+  std::optional<bounds::Derivation::Place> exponential() const {
+    const bounds::TextLines& lines = q_.step().graph().lines();
+    for (const TextLine& line : lines.text().section(TextSection::layer).lines) {
+      const Expression& e = line.expression;
+      if ((is_call(e, ModelOp::exp) || is_call(e, ModelOp::exp2)) &&
+          line.letters.find('M') != line.letters.npos && q_.replay().dumped(q_.id_of(line.name)))
+        return bounds::Derivation::Place{pass_.name, q_.place().layer, line.name};
+    }
+    return std::nullopt;
+  }
+
+  const Question& q_;
+  const PassPlan& pass_;
+  const std::string letters_;
+};
+
+}  // namespace
+
+Edit positions_as(std::int64_t (*to)(std::int64_t, const PassPlan&)) {
+  return [=](const Question& q, Search& search, const Row& row) {
+    try_positions(q, search, candidate(row),
+                  [&](std::int64_t start) { return to(start, pass_of(q)); });
+  };
+}
+
+Edit positions_off() {
+  return [](const Question& q, Search& search, const Row& row) {
+    for (const std::int64_t k : offsets(q))
+      for (const std::int64_t by : {k, -k}) {
+        Candidate c = candidate(row, by);
+        c.parameters = static_cast<int>(10 * k) + (by < 0 ? 1 : 0);
+        try_positions(q, search, std::move(c), [by](std::int64_t start) { return start + by; });
+      }
+  };
+}
+
+Edit tables_as(bool of_row_0, float sign) {
+  return [=](const Question& q, Search& search, const Row& row) {
+    Step::Change change;
+    for (const TextWeight* const weight : q.step().weights(WeightKind::rope_table)) {
+      const std::string id = q.step().weight_id(*weight);
+      Tensor table = *q.weight(id);
+      const auto J = at(table.shape[1]);
+      for (std::size_t i = 0; i < table.data.size(); ++i) {
+        if (of_row_0) table.data[i] = table.data[i % J];
+        if (weight->kind == TextWeightKind::sines) table.data[i] *= sign;
+      }
+      change.weights.emplace(id, std::move(table));
+    }
+    Trial(q, search).try_change(candidate(row), change);
+  };
+}
+
+Edit other_pairs() {
+  return [](const Question& q, Search& search, const Row& row) {
+    std::string words;
+    Step::Change change{.other_pairs = true};
+    change.formulas = q.step().changed([&](Expression& e) {
+      if (e.op != ModelOp::turn) return false;
+      e.parameters[1] = words = e.parameters[1] == "half" ? "interleaved" : "half";
+      return true;
+    });
+    Trial(q, search).try_change(candidate(row, words), change);
+  };
+}
+
+Edit operand_itself() {
+  return [](const Question& q, Search& search, const Row& row) {
+    const std::string id = turned(q);
+    if (q.value(id).shape == q.shape()) Trial(q, search).try_value(candidate(row), q.value(id));
+  };
+}
+
+Edit done_twice() {
+  return [](const Question& q, Search& search, const Row& row) {
+    const std::string id = turned(q);
+    if (q.value(id).shape == q.shape())
+      Trial(q, search).try_change(candidate(row), {.values = {{id, q.expected()}}});
+  };
+}
+
+Edit sight_as(std::int64_t (*to)(std::int64_t, const PassPlan&)) {
+  return [=](const Question& q, Search& search, const Row& row) {
+    const PassPlan& pass = pass_of(q);
+    const std::int64_t M = pass.prefix.length + pass.cached + pass.L;
+    const auto other = moved(pass, 2 * M + 2, [&](std::int64_t start) { return to(start, pass); });
+    if (other && Sight(q).agrees([&](std::size_t b, std::size_t l, std::size_t m) {
+          return m < bounds::Derivation::visible(*other, b, l);
+        }))
+      Trial(q, search).try_change(candidate(row), {.pass = other});
+  };
+}
+
+Edit keys_hidden(bool (*hides)(std::size_t own, std::size_t key), bool (*where)(const PassPlan&),
+                 bool one_is_left) {
+  return [=](const Question& q, Search& search, const Row& row) {
+    const Sight sight(q);
+    const PassPlan& pass = pass_of(q);
+    if (!sight.of_keys() || !where(pass)) return;
+    const auto sees = [&](std::size_t b, std::size_t l, std::size_t m) {
+      return m < bounds::Derivation::visible(pass, b, l) && !hides(sight.own_key(b, l), m);
+    };
+    if (!sight.agrees(sees)) return;
+    // A score that stands alone is the maximum, so its exponential is 1.
+    const bool one = one_is_left && exponentiates(q) && !q.step().calls([&](const Expression& e) {
+      const auto most = e.op == ModelOp::sub ? q.step().operand(e.args[1].text) : std::nullopt;
+      return most && q.replay().dumped(*most);
+    });
+    Trial(q, search).try_value(candidate(row), sight.hidden(sees, one));
+  };
+}
+
+/// Without exponentials that contradict it, a mask explains the same numbers.
+Edit cache_before_the_pass() {
+  return [](const Question& q, Search& search, const Row& row) {
+    const Sight sight(q);
+    const PassPlan& pass = pass_of(q);
+    if (sight.agrees(
+            [&](std::size_t b, std::size_t, std::size_t m) { return m < sight.own_key(b, 0); }))
+      return;
+    for (const std::string& id : q.operands()) {
+      const bounds::Derivation::Place place = q.replay().place_of(id);
+      const TextLine* const line = q.step().graph().lines().line_of(place);
+      if (place.pass != pass.name || line == nullptr || !line->letters.starts_with("BM") ||
+          !is_call(line->expression, ModelOp::append))
+        continue;
+      IntervalTensor before = q.value(id);
+      for (std::size_t i = 0; i < before.size(); ++i)
+        if (Sight::index("BM", before.shape, i, 'M') + at(pass.prefix.length) >=
+            sight.own_key(Sight::index("BM", before.shape, i, 'B'), 0))
+          before.set(i, bounds::FunctionValue{});
+      Trial(q, search).try_change(candidate(row, id), {.values = {{id, std::move(before)}}});
+    }
+  };
+}
+
+}  // namespace shardproof::diagnosis

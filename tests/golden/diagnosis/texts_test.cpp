@@ -1,0 +1,205 @@
+// Causes in values of a text of its own, with names and letters that no keys have.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/run/case_weights.h"
+#include "golden/bounds/text/text_replay.h"
+#include "oracle/graph/answer.h"
+#include "oracle/request/storage.h"
+#include "tests/golden/diagnosis/planted.h"
+#include "weights/storage/generator.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+constexpr const char* kText = R"(model own
+dim E d_model
+dim N heads
+dim C channels
+dim R rank
+dim V vocabulary
+number eps
+number damp = 1 / sqrt(C)
+small layers=2, E=24, N=6, C=4, R=12, V=16, eps=1e-5
+
+embedding
+weight table : VE
+embed : BLE = store(gather(table, ids, V))
+far : BLM = sub(slot, pos)
+see : BLM = within(far, -2, 0)
+
+layer
+weight g : E is gain
+weight wa : ENC
+weight wb : ENC
+weight wd : NCE
+weight bd : E is bias
+weight we : ER
+weight wf : RE
+square : BL = mean(mul(in, in), E)
+even : BLE = store(mul(div(in, sqrt(add(square, eps))), g))
+asks : BLNC = store(einsum(BLE,ENC->BLNC; even, wa))
+keys : BLNC = store(einsum(BLE,ENC->BLNC; even, wb))
+kept : BMNC = append(keys, pos)
+dots : BLNM where see = mul(einsum(BLNC,BMNC->BLNM; asks, kept), damp)
+most : BLN = max(dots, M)
+shares : BLNM = exp(sub(dots, most))
+total : BLN = sum(shares, M)
+mix : BLNC = store(div(einsum(BLNM,BMNC->BLNC; shares, kept), total))
+back : BLE = store(add(einsum(BLNC,NCE->BLE; mix, wd), bd))
+half : BLE = store(add(in, back))
+bent : BLR = store(relu(einsum(BLE,ER->BLR; half, we)))
+out : BLE = store(add(half, einsum(BLR,RE->BLE; bent, wf)))
+
+head
+weight unembed : VE
+logits : BLV = store(einsum(BLE,VE->BLV; in, unembed))
+)";
+
+class TextsExplained : public testing::Test {
+ protected:
+  using Value = Planted::Value;
+
+  TextsExplained() {
+    for (const std::string& pass : answer.passes) ids[pass] = answer.inputs.at(pass + ".ids");
+    for (const auto& [id, tensor] : answer.checkpoints) {
+      dump[id] = Value(tensor.shape);
+      dump[id].data.assign(tensor.data.begin(), tensor.data.end());
+    }
+  }
+
+  const Value& value(const std::string& name) const { return dump.at(of + name); }
+  const Tensor& weight(const std::string& name) const { return weights.at("layer1." + name); }
+  Planted::Said ask(const std::string& name, const std::string& layout, Planted::Shards shards) {
+    const bounds::Derivation::Dump given(dump.begin(), dump.end());
+    bounds::TextReplay replay(weights, passes, ids, given, bounds::DeclaredArithmetic());
+    Wrong wrong{of + name, torus, Layout::parse(layout), std::move(shards)};
+    return diagnose(replay, wrong);
+  }
+  Planted::Said ask(const std::string& name, const std::string& layout, const Value& v) {
+    return ask(name, layout, Planted::cut(Planted::f32(v, value(name).shape), layout, torus));
+  }
+  /// x [rows, K] times w [K, columns], of those k alone for which `counts` is true.
+  template <class Counts>
+  static Value product(const Value& x, const Tensor& w, std::size_t K, Counts&& counts) {
+    const std::size_t columns = w.data.size() / K;
+    Value y(Shape{std::ssize(x.data) / static_cast<std::int64_t>(K),
+                  static_cast<std::int64_t>(columns)});
+    for (std::size_t i = 0; i < y.data.size(); ++i)
+      for (std::size_t k = 0; k < K; ++k)
+        if (counts(k))
+          y.data[i] +=
+              x.data[i / columns * K + k] * static_cast<double>(w.data[k * columns + i % columns]);
+    return y;
+  }
+
+  static Case case_of_text() {
+    Case c = parse_case("batch=4 prompt=4 gen=3");
+    c.model = model_config(
+        std::make_shared<const TextModel>(parse_model_text(kText), TextKeys(), "own.model"));
+    return c;
+  }
+
+  Case source_case = case_of_text();
+  Passes passes = source_case.passes();
+  Weights weights = oracle::as_stored(generated_weights(source_case), source_case.numerics.weights);
+  oracle::Answer answer = oracle::graph::answer(
+      weights, {source_case.numerics,
+                generate_prompt(source_case.model, source_case.seed, 4, 4, {}),
+                passes,
+                source_case.sampling,
+                source_case.seed,
+                {}});
+  std::map<std::string, IntTensor> ids;
+  std::map<std::string, Value> dump;
+  const std::string of = "prefill.c0.layer1.";
+  const Torus torus{3, 2, 1};
+};
+
+TEST_F(TextsExplained, RightValuesHaveNone) {
+  for (const char* name : {"even", "asks", "mix", "back", "half", "bent", "out"})
+    expect_right(ask(name,
+                     name == std::string("asks") || name == std::string("mix") ? "BLNC"
+                     : name == std::string("bent")                             ? "BLR"
+                                                                               : "BLE",
+                     value(name)),
+                 name);
+}
+
+TEST_F(TextsExplained, BlocksAndSums) {
+  const auto chip = [](int c) { return (2 - c / 2) * 2 + c % 2; };
+  expect_first(ask("asks", "BLN_xC", Planted::cut(value("asks"), "BLN_xC", torus, chip)),
+               "chunks in another order [x]: the blocks over x are reversed");
+  const auto half = product(value("even"), weight("wa"), 24, [](auto k) { return k >= 8; });
+  expect_first(ask("asks_1", "BLNC", half),
+               "partial sum missing [x]: block 0 of 3 over x is left out, of E_x");
+  const auto twice = product(value("mix"), weight("wd"), 24, [](auto) { return true; });
+  expect_first(ask("back_1", "BLE", scaled(twice, 2)), "reduction twice [y]");
+  expect_first(ask("half", "BLE_x", value("back")), "addend not added once: out is added 0 times");
+  const auto& bias = weight("bd").data;
+  expect_first(
+      ask("back", "BLE",
+          each(value("back"),
+               [&](double v, std::size_t i) { return v + 2 * static_cast<double>(bias[i % 24]); })),
+      "addend not added once [x]: bd is added 3 times, not 1");
+}
+
+TEST_F(TextsExplained, WeightsAndConstants) {
+  const auto all = [](std::size_t) { return true; };
+  expect_first(ask("asks_1", "BLNC", product(value("even"), weight("wb"), 24, all)),
+               "another layer's weight: wb in place of layer1.wa");
+  expect_first(ask("even", "BLE",
+                   each(value("even"),
+                        [&](double v, std::size_t i) {
+                          return v / static_cast<double>(weight("g").data[i % 24]);
+                        })),
+               "scale missing: the gain");
+  expect_first(ask("dots", "BLNM", scaled(value("dots"), 2)), "scale missing: 1/sqrt(C)");
+  expect_first(ask("dots", "BLNM", scaled(value("dots"), 0.5)), "scale doubled: 1/sqrt(C)");
+}
+
+TEST_F(TextsExplained, Attention) {
+  const std::size_t M = 4;
+  const auto& shares = value("shares");
+  expect_first(ask("mix", "BLNC", value("mix_1")), "scale missing: not divided by the denominator");
+  const auto& dots = value("dots");
+  const auto& most = value("most");
+  expect_first(ask("shares", "BLNM",
+                   each(shares,
+                        [&](double v, std::size_t i) {
+                          return v == 0 ? 0 : std::exp2(dots.data[i] - most.data[i / M]);
+                        })),
+               "scale missing: log2(e): 2^x in place of e^x");
+  expect_first(
+      ask("kept", "BMNC",
+          each(value("kept"), [&](double v, std::size_t i) { return i / 24 == 2 ? 0.0 : v; })),
+      "stale slot: slot 2 of row 0 holds zeros: it is not written");
+  expect_first(ask("bent", "BLR", value("bent_1")),
+               "gate and up swapped: the activation is missing");
+  // A query sees all keys, where its window has three.
+  for (const char* name : {"shares", "total", "most", "dots_1"}) dump.erase(of + name);
+  const auto &asks = value("asks"), &kept = value("kept");
+  expect_first(
+      ask("dots", "BLNM",
+          each(value("dots"),
+               [&](double, std::size_t i) {
+                 const std::size_t n = i / M % 6, b = i / M / 24, m = i % M, l = i / M / 6 % 4;
+                 if (m > l + 1 || m + 1 < l) return 0.0;
+                 double sum = 0;
+                 for (std::size_t c = 0; c < 4; ++c)
+                   sum += asks.data[i / M * 4 + c] * kept.data[((b * M + m) * 6 + n) * 4 + c];
+                 return sum / 2;
+               })),
+      "mask: each query also sees the key behind its own");
+}
+
+TEST_F(TextsExplained, NoiseIsNot) {
+  Noise noise;
+  for (const char* name : {"asks", "back", "half", "even"})
+    expect_unexplained(
+        ask(name, name == std::string("asks") ? "BLNC" : "BLE", noise.on(value(name), 0.1)), name);
+}
+
+}  // namespace
+}  // namespace shardproof::diagnosis
