@@ -168,6 +168,7 @@ class Walk {
   /// Puts into a product how much of it exists; `chosen`: tokens choose among its second factor.
   void count(GraphProduct& product, const ExistingShare& share, bool chosen) const {
     const double tokens = static_cast<double>(pass_.B) * extent('L');
+    product.chosen = share.chosen;
     product.n *= share.chosen;
     // Where each token chooses evenly and by itself; log1p, as the power may be near 1.
     if (chosen)

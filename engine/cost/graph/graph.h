@@ -23,7 +23,8 @@ struct GraphProduct {
   bool of_key_heads = false;  ///< it is a weight with the letter K
   TextSection section = TextSection::layer;
   double n = 1.0, k = 1.0, m = 1.0;
-  double times = 1.0;  ///< in one layer
+  double times = 1.0;   ///< in one layer
+  double chosen = 1.0;  ///< share of n that a `top` leaves, which n is
   std::int64_t layers = 1;
   double pairs = 1.0;  ///< pairs of a new position and a slot that exist,
   double of = 1.0;     ///< of so many; 1 of 1 where all do

@@ -153,17 +153,18 @@ Work WorkFormulas::at(const Pass& pass) const {
   Work work;
   work.chips = formulas_->torus.chips();
   work.layers = formulas_->layers;
+  const TextModel* const text = text_model(formulas_->model);
+  std::vector<GraphProduct> products, of_ends;
+  if (text != nullptr) of_ends = graph_products(*text, pass);
   for (const Formulas::Kind& kind : formulas_->kinds) {
-    const TextModel* const text = text_model(formulas_->model);
-    const auto products =
-        text == nullptr ? std::vector<GraphProduct>{} : layer_products(*text, kind.first, pass);
+    if (text != nullptr) products = layer_products(*text, kind.first, pass);
     PartWork layer = kind.layer.at(pass, products);
     if (kind.first == 0)
       work.layer = std::move(layer);
     else
       work.others.push_back({kind.layers, std::move(layer)});
   }
-  work.ends = formulas_->ends.at(pass);
+  work.ends = formulas_->ends.at(pass, of_ends);
   return work;
 }
 

@@ -101,7 +101,8 @@ class ProgramCosts {
                             op.kind == OpKind::rope_interleaved || op.kind == OpKind::gather;
     for (const std::string& arg : op.args) {
       if (is_weight(arg)) {
-        if (!reads_rows && !op_row(op.kind).only_moves && !is_collective(op.kind))
+        const bool of_product = rows_ != nullptr && op.kind == OpKind::einsum;
+        if (!reads_rows && !of_product && !op_row(op.kind).only_moves && !is_collective(op.kind))
           part.weight_reads.add(bytes(arg));
       } else if (is_cache(arg)) {
         if (is_attention(op.kind)) part.cache_reads.add(bytes(arg));
@@ -151,13 +152,20 @@ class ProgramCosts {
       if (is_cache(a) || is_cache(b)) {
         const std::string& cache = is_cache(b) ? b : a;
         part.attention_flops.add(products);
-        part.cache_products.push_back(
-            {op.results[0].role.name, declared(cache).role.name, products, bytes(cache)});
+        add_text_product(part, op, cache, products);
         continue;
       }
       part.matmul_flops.add(products);
-      if (is_weight(a) || is_weight(b)) part.needed_flops.add(products);
+      if (rows_ != nullptr && (is_weight(a) || is_weight(b)))
+        add_text_product(part, op, is_weight(b) ? b : a, products);
+      else if (is_weight(a) || is_weight(b))
+        part.needed_flops.add(products);
     }
+  }
+  void add_text_product(PartFormulas& part, const Op& op, const std::string& factor,
+                        const Monomial& flops) const {
+    part.text_products.push_back({is_weight(factor), op.results[0].role.name,
+                                  declared(factor).role.name, flops, bytes(factor)});
   }
 
   TrafficFormula traffic_of(const Op& op) const {
@@ -236,16 +244,20 @@ PartWork PartFormulas::at(const Pass& pass, const std::vector<GraphProduct>& pro
   work.cache_bytes = cache_bytes.at(pass);
   work.cache_reads = cache_reads.at(pass);
   work.activation_bytes = activation_bytes.at(pass);
-  std::map<std::string, double> read;  // by cache: lines that read one see the most of any
-  for (const CacheProduct& one : cache_products)
+  std::map<std::string, double> weights, caches;  // lines that read one see the most of any
+  for (const TextProduct& one : text_products)
     for (const GraphProduct& product : products) {
-      if (product.line != one.line) continue;
+      if (product.line != one.line || product.weight != one.weight ||
+          (one.weight && product.name != one.factor))
+        continue;
       const bool all = product.of == 1.0;
-      work.needed_flops += (all ? one.flops : one.flops.masked()).at(pass, product.pairs);
-      double& of_cache = read[one.cache];
-      of_cache = std::max(of_cache, one.bytes.at(pass) * product.read);
+      work.needed_flops +=
+          product.chosen * (all ? one.flops : one.flops.masked()).at(pass, product.pairs);
+      double& read = (one.weight ? weights : caches)[one.factor];
+      read = std::max(read, one.bytes.at(pass) * product.read);
     }
-  for (const auto& [cache, bytes] : read) work.cache_reads += bytes;
+  for (const auto& [weight, bytes] : weights) work.weight_reads += bytes;
+  for (const auto& [cache, bytes] : caches) work.cache_reads += bytes;
   for (const Polynomial& values : live)
     work.live_bytes = std::max(work.live_bytes, values.at(pass));
   work.traffic.reserve(traffic.size());

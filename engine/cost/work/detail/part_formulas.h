@@ -20,10 +20,11 @@ struct TrafficFormula {
   int wire_bytes = 4;
 };
 
-/// A contraction of a text with what a cache holds, of which a part exists.
-struct CacheProduct {
-  std::string line, cache;  ///< in the flat form, and the cache
-  Monomial flops, bytes;    ///< of all pairs and slots
+/// A contraction of a text with a weight or with what a cache holds, of which a part may exist.
+struct TextProduct {
+  bool weight = false;
+  std::string line, factor;  ///< in the flat form; the weight or the cache
+  Monomial flops, bytes;     ///< of all pairs and slots, of all experts
 };
 
 /// The counts of PartWork, as formulas.
@@ -32,9 +33,9 @@ struct PartFormulas {
       cache_reads, activation_bytes;
   std::vector<Polynomial> live;  ///< after each op
   std::vector<TrafficFormula> traffic;
-  std::vector<CacheProduct> cache_products;
+  std::vector<TextProduct> text_products;
 
-  /// `products` are those of the text's layer in this pass, if there are cache products.
+  /// `products` are those of the text's layer, or of its ends, in this pass.
   PartWork at(const Pass& pass, const std::vector<GraphProduct>& products = {}) const;
 };
 

@@ -9,6 +9,7 @@
 #include "engine/cost/paper/calibration.h"
 #include "engine/cost/work/bounds.h"
 #include "engine/cost/work/work.h"
+#include "engine/layouts/table.h"
 #include "engine/program/count.h"
 #include "engine/run/plan_types.h"
 #include "tests/weights/expect_error.h"
@@ -194,6 +195,46 @@ TEST(TextWork, IsOfEachKindOfLayers) {
   EXPECT_LT(work.live_bytes_of_layer(), 8 * 4 * (8 + 8 + 16));
   // The head is of one position a row.
   EXPECT_EQ(work.ends.needed_flops, 2.0 * 2 * 8 * 8 / 2);
+}
+
+/// Of experts the programs compute all; needed are those that tokens choose, and read as many.
+TEST(TextWork, NeedsTheExpertsThatAreChosen) {
+  const ModelConfig model = text_model_of(R"(model experts
+dim E width
+dim H heads
+dim V vocabulary
+dim X experts
+dim D channels of an expert
+small E=4, H=2, V=8, X=8, D=6, layers=2
+
+embedding
+weight table : VE
+embed : BLE = gather(table, ids, V)
+
+layer
+weight w_heads : EH
+weight w_back : HE
+weight w_router : EX
+weight we : XED
+weight we_out : XDE
+mixed : BLE = einsum(BLH,HE->BLE; einsum(BLE,EH->BLH; in, w_heads), w_back)
+chosen : BLX = top(einsum(BLE,EX->BLX; mixed, w_router), X, 2)
+expert : BLXD where chosen = einsum(BLE,XED->BLXD; mixed, we)
+e_out : BLXE = einsum(BLXD,XDE->BLXE; relu(expert), we_out)
+out : BLE = add(in, sum(e_out, X))
+
+head
+logits : BLV = einsum(BLE,VE->BLV; in, table)
+)");
+  const LayoutTable table = parse_layouts("layouts t\nin : BLE\nweights : E H\nattend : BLHQ\n")[0];
+  const Work work = work_of(model, released_numerics(WeightType::bf16), Torus::parse("1x1x1"),
+                            Strategy(table), {Phase::decode, 1, 1, 3});
+  const double others = 2.0 * 4 * 2 + 4 * 8, expert = 2.0 * 4 * 6;
+  EXPECT_EQ(work.layer.matmul_flops, 2 * (others + 8 * expert));
+  EXPECT_EQ(work.layer.needed_flops, 2 * (others + 2 * expert));
+  EXPECT_EQ(work.layer.weight_bytes, 2 * (others + 8 * expert));
+  EXPECT_EQ(work.layer.weight_reads, 2 * (others + 2 * expert));
+  EXPECT_EQ(work.ends.needed_flops, 2.0 * 4 * 8);
 }
 
 TEST(TextWork, OfLayersThatDifferIsTheirMeanInABound) {
