@@ -202,6 +202,30 @@ TEST(TracesOfTexts, AreJudgedAtTheTokensOfRowsAlone) {
   EXPECT_EQ(first_with(v_cache, 6 * slot - 1), v_cache);
 }
 
+/// A sum of codes, what it is scaled to, an element of the model's own heads; not one of padding.
+TEST(TracesOfTexts, OfCodesAndPaddingAreJudgedToo) {
+  const auto first_with = [](const char* keys, const char* name, std::size_t i) {
+    dump::Dump dump = trace_of(make_typed_plan(
+        case_with_text(small_text("llama-3"),
+                       fmt::format("torus=1x1x1 prefill=ws2d:batch prompt=3 batch=2 {}", keys))));
+    EXPECT_EQ(verdict_of(dump).first, std::nullopt);
+    dump::Value& value = dump.values.at(name);
+    dump::StoredArray& array = value.in_shards() ? value.chips.begin()->second : value.whole;
+    poke(array, i, static_cast<float>(array.at(i)) * 1.5F + 1.0F);
+    return first_of(verdict_of(dump));
+  };
+  for (const char* regime : {"regime=exact", "regime=f32"}) {
+    const std::string int8 = fmt::format("weights=int8 {}", regime);
+    for (const char* name :
+         {"prefill.c0.layer0.q_1_codes", "prefill.c0.layer1.q_1", "decode.1.layer0.up"})
+      EXPECT_EQ(first_with(int8.c_str(), name, 3), name) << regime;
+    // [B, L, H, Q]: four heads of six.
+    const std::string padded = fmt::format("pad_heads=6 {}", regime), q = "prefill.c0.layer0.q";
+    EXPECT_EQ(first_with(padded.c_str(), q.c_str(), 15), q) << regime;
+    EXPECT_EQ(first_with(padded.c_str(), q.c_str(), 16), "") << regime;
+  }
+}
+
 /// The values that a user knows, the names of the text: what lies between them is derived.
 TEST(TracesOfTexts, WithoutWhatLiesBetweenAreRight) {
   for (const char* text : {"llama-3", "gemma-2", "cohere"})
@@ -365,8 +389,8 @@ void differ_by_their_line(const char* regime) {
 TEST(TracesOfTexts, AWrongChoiceOfExpertsIsTheFirstDivergence) {
   for (const char* regime : {"regime=exact", "regime=f32"}) {
     const ModelText text = small_text("experts");
-    const Case c = case_with_text(
-        text, fmt::format("torus=2x1x2 prefill=ws2d:batch prompt=5 gen=2 {}", regime));
+    const Case c =
+        case_with_text(text, fmt::format("torus=2x1x2 prefill=ws2d:batch prompt=5 {}", regime));
     for (const auto& [old_line, new_line, line] : std::vector<std::array<std::string, 3>>{
              {"top(best, X, experts)", "top(best, X, groups)", "chosen"},
              {"top(best, X, experts)", "top(prob, X, experts)", "chosen"},
