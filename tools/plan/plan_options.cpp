@@ -149,8 +149,7 @@ std::vector<Strategy> strategies_of(const PlanOptions& o) {
 void refuse_of_text(const PlanOptions& o, const ModelConfig& model) {
   Case asked;
   asked.model = model;
-  if (o.weights == "int8") asked.numerics.weights = WeightType::int8;
-  require_keys_of_text(asked);
+  if (o.weights == "int8") require_keys(asked, "plan --weights int8");
   if (o.search) require_keys(asked, "plan --search");
   if (o.split) require_keys(asked, "plan --split");
   if (o.volumes == "paper") require_keys(asked, "plan --volumes paper");

@@ -196,7 +196,7 @@ TEST_F(PlanVerb, OfATextRefusesWhatItsProgramsHaveNot) {
            {"--search", "plan --search is of a model of keys"},
            {"--split --ttft 1s --tpot 1s", "plan --split is of a model of keys"},
            {"--volumes paper", "plan --volumes paper is of a model of keys"},
-           {"--weights int8", "weights=int8 is not for a model's text"}})
+           {"--weights int8", "plan --weights int8 is of a model of keys"}})
     expect_refused("plan --chips 4 " + flags + " --model " + file,
                    "case_model: model=" + file + ": " + what);
 }
