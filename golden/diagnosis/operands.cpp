@@ -119,7 +119,7 @@ class Operands : Trial {
           const Shape shape =
               shape_of(spec.dims, q_.config(),
                        extents_of(pass, *value_row(spec.name, q_.config().rows.get())));
-          const std::string id = checkpoint_id(pass.name, layer, spec.name);
+          const std::string id = checkpoint_id(pass.name, layer, spec.name, q_.config().rows.get());
           if (!spec.integer && shape == like && q_.source(id)) ids.push_back(id);
         }
     return ids;

@@ -151,7 +151,13 @@ std::vector<bool> Question::unspoken(const bounds::Derivation::Place& of,
   const ValueRow& row = *value_row(of.name, config().rows.get());
   std::vector<bool> none = padding_in_trace(row.dims, shape, false, pass);
   if (!masked_any_) return none;
-  if (!step_->graph().of_keys()) return replay_->absent(checkpoint_id(of.pass, of.layer, of.name));
+  if (!step_->graph().of_keys()) {
+    const std::vector<bool> absent =
+        replay_->absent(checkpoint_id(of.pass, of.layer, of.name, config().rows.get()));
+    none.resize(absent.size(), false);
+    for (std::size_t i = 0; i < absent.size(); ++i) none[i] = none[i] || absent[i];
+    return none;
+  }
   if (of.name != "score" && of.name != "exp") return none;
   none.resize(at(element_count(shape)), false);
   const std::size_t L = at(shape[1]), H = at(shape[2]), M = at(shape[3]);
@@ -191,7 +197,7 @@ bool Question::source(const std::string& id) const {
 }
 
 std::string Question::id_of(std::string_view name) const {
-  return checkpoint_id(place_.pass, place_.layer, name);
+  return checkpoint_id(place_.pass, place_.layer, name, config().rows.get());
 }
 
 std::optional<Axes> Question::declared_axes(const std::string& operand, char letter) const {
