@@ -19,12 +19,13 @@ Layout take_suffix(const OpRules& rules, const Layout& layout, std::size_t dim, 
   return layout.with_axes(dim, has.without(axes));
 }
 
-/// Removes `axes` from the partialsum. Throws constraint n.
-Layout reduced(const OpRules& rules, const Type& t, const Axes& axes, int n) {
+/// Removes `axes` from the partialsum, or the partialmax. Throws constraint n.
+Layout reduced(const OpRules& rules, const Type& t, const Axes& axes, int n, bool by_max = false) {
   rules.require(!t.integer, n, "{} is int32; only f32 partial sums are added up", t.layout);
   for (Axis a : axes)
-    rules.require(t.layout.partial().has(a), n, "axis {} is not in the partialsum of {}",
-                  to_char(a), t.layout);
+    rules.require(t.layout.partial().has(a) && t.layout.is_partial_max() == by_max, n,
+                  "axis {} is not in the {} of {}", to_char(a),
+                  by_max ? "partialmax" : "partialsum", t.layout);
   return t.layout.with_partial(t.layout.partial().without(axes));
 }
 
@@ -45,10 +46,10 @@ Type reduce_scatter_type(const Type& t, char dim, const Axes& axes) {
   return {layout.with_axes(at, layout.dims()[at].axes.with(axes)), t.shape, false};
 }
 
-Type all_reduce_type(const Type& t, const Axes& axes) {
+Type all_reduce_type(const Type& t, const Axes& axes, bool by_max) {
   const OpRules rules("all_reduce");
   rules.some_axes(1, axes, t.layout);
-  return {reduced(rules, t, axes, 2), t.shape, false};
+  return {reduced(rules, t, axes, 2, by_max), t.shape, false};
 }
 
 Type all_to_all_type(const Type& t, char from, char to, const Axes& axes, const Axes& as) {
@@ -92,49 +93,71 @@ Type last_type(const Type& t) {
   return {Layout(std::move(dims), t.layout.partial()), std::move(shape), t.integer};
 }
 
+/// Requires that a block of some neighbouring dims, seen as one, is a block of that one: each dim
+/// before the last one that is sharded has one element a block. Throws constraint n.
+static void require_blocks(const OpRules& rules, int n, const std::vector<Layout::Dim>& dims,
+                           const Shape& extents, const Torus& torus) {
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    for (std::size_t j = i + 1; j < dims.size(); ++j)
+      rules.require(dims[j].axes.empty() || extents[i] == torus.size(dims[i].axes), n,
+                    "{}={} is more than the {} blocks of its axes: {} would interleave",
+                    dims[i].letter, extents[i], torus.size(dims[i].axes), dims[j].letter);
+}
+
 /// H_abc -> S_a R_bc: |S| is the number of blocks of the major prefix, so a chip's S extent is 1
 /// and its memory does not move.
 Type split_dim_type(const Type& t, char dim, const Layout& parts, const Torus& torus,
-                    std::int64_t first) {
+                    const Shape& extents) {
   const OpRules rules("split_dim");
   const std::size_t at = rules.dim(1, t.layout, dim);
-  rules.require(parts.rank() == 2 && !parts.is_partial(), 2, "'{}' is not two dims", parts);
+  const std::size_t leading = extents.empty() ? 1 : extents.size();
+  rules.require(parts.rank() == leading + 1 && !parts.is_partial(), 2, "'{}' is not {} dims", parts,
+                leading + 1);
   const Axes& has = t.layout.dims()[at].axes;
-  const Axes& major = parts.dims()[0].axes;
-  const Axes& minor = parts.dims()[1].axes;
-  rules.require(has.starts_with(major) && has.without(major) == minor, 3,
-                "{} does not split into {}", named(dim, has), parts);
-  const std::int64_t outer = first > 0 ? first : torus.size(major);
+  Axes joined;
+  for (const Layout::Dim& part : parts.dims()) joined = joined.with(part.axes);
+  rules.require(has == joined, 3, "{} does not split into {}", named(dim, has), parts);
+  Shape own = extents;
+  if (own.empty()) own.push_back(torus.size(parts.dims()[0].axes));
+  std::int64_t outer = 1;
+  for (const std::int64_t extent : own) {
+    rules.require(extent <= t.shape[at] / outer, 4, "{}={} is not {} times an extent", dim,
+                  t.shape[at], extent);
+    outer *= extent;
+  }
   rules.require(t.shape[at] % outer == 0, 4, "{}={} is not {} times an extent", dim, t.shape[at],
                 outer);
-  rules.require(minor.empty() || outer == torus.size(major), 4,
-                "{}={} is more than the {} blocks of its axes: {} would interleave",
-                parts.dims()[0].letter, outer, torus.size(major), parts.dims()[1].letter);
+  own.push_back(t.shape[at] / outer);
+  require_blocks(rules, 4, parts.dims(), own, torus);
   std::vector<Layout::Dim> dims = t.layout.dims();
   Shape shape = t.shape;
-  dims[at] = parts.dims()[0];
-  dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(at) + 1, parts.dims()[1]);
-  shape[at] = outer;
-  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(at) + 1, t.shape[at] / outer);
+  const auto place = static_cast<std::ptrdiff_t>(at);
+  dims.erase(dims.begin() + place);
+  shape.erase(shape.begin() + place);
+  dims.insert(dims.begin() + place, parts.dims().begin(), parts.dims().end());
+  shape.insert(shape.begin() + place, own.begin(), own.end());
   return {Layout(std::move(dims), t.layout.partial()), std::move(shape), t.integer};
 }
 
 Type merge_dim_type(const Type& t, std::string_view parts, char dim, const Torus& torus) {
   const OpRules rules("merge_dim");
-  rules.require(parts.size() == 2, 1, "'{}' is not two dims", parts);
+  rules.require(parts.size() >= 2, 1, "'{}' is not several dims", parts);
   const std::size_t at = rules.dim(1, t.layout, parts[0]);
-  rules.require(rules.dim(1, t.layout, parts[1]) == at + 1, 2, "{} are not neighbours in {}", parts,
-                t.layout);
-  const Axes& major = t.layout.dims()[at].axes;
-  rules.require(t.layout.dims()[at + 1].axes.empty() || t.shape[at] == torus.size(major), 3,
-                "{}={} is more than the {} blocks of its axes: the merge would interleave",
-                parts[0], t.shape[at], torus.size(major));
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    rules.require(rules.dim(1, t.layout, parts[i]) == at + i, 2, "{} are not neighbours in {}",
+                  parts, t.layout);
+  const auto begin = static_cast<std::ptrdiff_t>(at);
+  const auto end = begin + static_cast<std::ptrdiff_t>(parts.size());
   std::vector<Layout::Dim> dims = t.layout.dims();
   Shape shape = t.shape;
-  dims[at] = {dim, major.with(dims[at + 1].axes)};
-  shape[at] *= shape[at + 1];
-  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-  shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+  const std::vector<Layout::Dim> merged(dims.begin() + begin, dims.begin() + end);
+  require_blocks(rules, 3, merged, Shape(shape.begin() + begin, shape.begin() + end), torus);
+  Axes axes;
+  for (const Layout::Dim& one : merged) axes = axes.with(one.axes);
+  for (std::size_t i = 1; i < parts.size(); ++i) shape[at] *= shape[at + i];
+  dims[at] = {dim, axes};
+  dims.erase(dims.begin() + begin + 1, dims.begin() + end);
+  shape.erase(shape.begin() + begin + 1, shape.begin() + end);
   return {Layout(std::move(dims), t.layout.partial()), std::move(shape), t.integer};
 }
 

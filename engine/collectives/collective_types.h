@@ -14,18 +14,19 @@ namespace shardproof {
 
 Type all_gather_type(const Type& t, char dim, const Axes& axes);
 Type reduce_scatter_type(const Type& t, char dim, const Axes& axes);
-Type all_reduce_type(const Type& t, const Axes& axes);
+/// By sums of a partialsum, or `by_max` of a partialmax.
+Type all_reduce_type(const Type& t, const Axes& axes, bool by_max = false);
 /// Removes `axes` from dim `from` and appends them, in the order `as`, to dim `to`.
 Type all_to_all_type(const Type& t, char from, char to, const Axes& axes, const Axes& as);
 Type permute_axes_type(const Type& t, char dim, const Axes& from, const Axes& to);
 
 Type slice_type(const Type& t, char dim, const Axes& axes);
 Type last_type(const Type& t);
-/// `parts` are the two dims that replace `dim`: S_zR_yx. `first` is the extent of the first; 0: as
-/// many as it has blocks.
+/// `parts` are the dims that replace `dim`: S_zR_yx. `extents` are theirs, without the last; empty:
+/// each has as many as blocks.
 Type split_dim_type(const Type& t, char dim, const Layout& parts, const Torus& torus,
-                    std::int64_t first = 0);
-/// `parts` are the letters of two neighbouring dims, "SR".
+                    const Shape& extents = {});
+/// `parts` are the letters of neighbouring dims, "SR".
 Type merge_dim_type(const Type& t, std::string_view parts, char dim, const Torus& torus);
 
 }  // namespace shardproof

@@ -71,8 +71,8 @@ Sharded last(const Sharded& t, Threads& threads) {
   return moved(t, last_moves(t.torus(), t.local(), place(t, 'L')), to, threads);
 }
 
-Sharded split_dim(const Sharded& t, char dim, const Layout& parts, std::int64_t first) {
-  const Type to = divided(split_dim_type(t.type(), dim, parts, t.torus(), first), t.torus());
+Sharded split_dim(const Sharded& t, char dim, const Layout& parts, const Shape& extents) {
+  const Type to = divided(split_dim_type(t.type(), dim, parts, t.torus(), extents), t.torus());
   return t.relabelled(to.layout, to.shape);
 }
 

@@ -45,7 +45,7 @@ Sharded slice(const Sharded& t, char dim, const Axes& axes, Threads& threads = c
 Sharded last(const Sharded& t, Threads& threads = calling_thread());
 /// A view: H_zyx becomes `parts`, S_zR_yx; the extent of the first is its number of blocks,
 /// or `first`.
-Sharded split_dim(const Sharded& t, char dim, const Layout& parts, std::int64_t first = 0);
+Sharded split_dim(const Sharded& t, char dim, const Layout& parts, const Shape& extents = {});
 /// A view, inverse of split_dim: the neighbours S_zR_yx, given as `parts` "SR", become H_zyx.
 Sharded merge_dim(const Sharded& t, std::string_view parts, char dim);
 

@@ -1,7 +1,10 @@
 #include "engine/collectives/transfer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 #include <unordered_map>
 #include <variant>
@@ -157,6 +160,33 @@ Sharded reduce(const Sharded& value, const Moves& moves, const Layout& layout, c
   if (layout.is_partial())
     return {value.torus(), layout, shape, partial_sums(value.partial(), moves, groups, threads)};
   return {value.torus(), layout, shape, rounded_sums(value.partial(), moves, groups, threads)};
+}
+
+Sharded reduce_by_max(const Sharded& value, const Moves& moves, const Layout& layout,
+                      const Shape& shape, Threads& threads) {
+  if (value.holds_field()) return reduce(value, moves, layout, shape, threads);
+  constexpr float kNothing = -std::numeric_limits<float>::infinity();
+  ChipGroups groups(value.torus(), threads);
+  groups.split(moves, value);
+  const Runs runs(moves);
+  const auto count = static_cast<std::size_t>(element_count(moves.to_local));
+  auto most = made_by<float>(
+      groups, moves.pieces.size(), count, threads, [&](std::int64_t chip, float* to) {
+        std::fill_n(to, count, kNothing);
+        for (const Piece& piece : moves.pieces[static_cast<std::size_t>(chip)]) {
+          const float* const from =
+              value.f32()[static_cast<std::size_t>(piece.from_chip)].data() + piece.from;
+          for (const Run& run : runs.all)
+            for (std::int64_t i = 0; i < runs.length; ++i) {
+              float& largest = to[piece.to + run.to + i];
+              largest = std::max(largest, from[run.from + i]);
+            }
+        }
+        if (!layout.is_partial() && std::find(to, to + count, kNothing) != to + count)
+          throw Error("max_empty", fmt::format("an element of chip {} is of nothing that exists",
+                                               value.torus().name(static_cast<int>(chip))));
+      });
+  return {value.torus(), layout, shape, std::move(most)};
 }
 
 }  // namespace shardproof

@@ -29,4 +29,10 @@ Sharded transfer(const Sharded& value, const Moves& moves, const Torus& target,
 Sharded reduce(const Sharded& value, const Moves& moves, const Layout& layout, const Shape& shape,
                Threads& threads, const Summation& how = {});
 
+/// Executes an all_reduce of partial maxima: every chip takes the largest of the pieces it
+/// receives; -inf is that of nothing. In the field regime partial maxima are sums, which are added.
+/// Throws Error("max_empty", ...) if an element of a complete result is of nothing.
+Sharded reduce_by_max(const Sharded& value, const Moves& moves, const Layout& layout,
+                      const Shape& shape, Threads& threads);
+
 }  // namespace shardproof

@@ -10,12 +10,13 @@
 namespace shardproof {
 namespace {
 
-constexpr std::string_view kPartial = " partialsum-";
+constexpr std::string_view kPartial = " partialsum-", kPartialMax = " partialmax-";
+static_assert(kPartial.size() == kPartialMax.size(), "axes begin at one place");
 
 }  // namespace
 
-Layout::Layout(std::vector<Dim> dims, const Axes& partial)
-    : dims_(std::move(dims)), partial_(partial.sorted()) {
+Layout::Layout(std::vector<Dim> dims, const Axes& partial, bool by_max)
+    : dims_(std::move(dims)), partial_(partial.sorted()), by_max_(by_max && !partial.empty()) {
   Axes seen;
   const auto see = [&](const Axes& axes) {
     for (Axis a : axes) {
@@ -47,13 +48,16 @@ Layout Layout::parse(std::string_view text) {
     throw Error("layout_c0", fmt::format("{:?} is not a valid layout: it has control bytes", text));
   std::string_view rest = text;
   Axes partial;
+  bool by_max = false;
   if (const auto at = rest.find(' '); at != std::string_view::npos) {
-    if (rest.substr(at, kPartial.size()) != kPartial || rest.size() == at + kPartial.size())
+    const std::string_view words = rest.substr(at);
+    by_max = words.starts_with(kPartialMax);
+    if ((!by_max && !words.starts_with(kPartial)) || words.size() == kPartial.size())
       throw Error("layout_c0",
                   fmt::format("'{}' is not a valid layout; write dims, then ' partialsum-AXES' "
                               "if it is partial, as in BLE_x partialsum-yz",
                               text));
-    partial = Axes::parse(rest.substr(at + kPartial.size()));
+    partial = Axes::parse(words.substr(kPartial.size()));
     rest = rest.substr(0, at);
   }
   std::vector<Dim> dims;
@@ -73,7 +77,7 @@ Layout Layout::parse(std::string_view text) {
     }
     dims.push_back({letter, axes});
   }
-  return Layout(std::move(dims), partial);
+  return Layout(std::move(dims), partial, by_max);
 }
 
 std::string Layout::letters() const {
@@ -108,10 +112,10 @@ Axes Layout::used() const {
 Layout Layout::with_axes(std::size_t dim, const Axes& axes) const {
   std::vector<Dim> dims = dims_;
   dims[dim].axes = axes;
-  return Layout(std::move(dims), partial_);
+  return Layout(std::move(dims), partial_, by_max_);
 }
 
-Layout Layout::with_partial(const Axes& partial) const { return Layout(dims_, partial); }
+Layout Layout::with_partial(const Axes& partial) const { return Layout(dims_, partial, by_max_); }
 
 std::string Layout::to_string() const {
   std::string text;
@@ -119,7 +123,7 @@ std::string Layout::to_string() const {
     text += dim.letter;
     if (!dim.axes.empty()) text += "_" + dim.axes.to_string();
   }
-  if (is_partial()) text += std::string(kPartial) + partial_.to_string();
+  if (is_partial()) text += std::string(by_max_ ? kPartialMax : kPartial) + partial_.to_string();
   return text;
 }
 

@@ -15,7 +15,8 @@ namespace shardproof {
 /// How a logical tensor is sharded over the torus, in the paper's notation (§3.1): `B_xLE_yz`,
 /// `BLE_x partialsum-yz`. Every dim letter carries an ordered list of axes, major to minor: in
 /// `F_yzx` chip (x,y,z) holds block (y·Z+z)·X+x. An axis appears at most once, in one dim or in
-/// partialsum; an absent axis means replicas. Shapes are not part of a layout: the local shape is
+/// partialsum or partialmax; an absent axis means replicas. `BL partialmax-x`: the value is the
+/// largest of the chips' over x. Shapes are not part of a layout: the local shape is
 /// derived from it, the global shape and the torus.
 ///
 /// Dim letters: B batch, L query length, M cached length, N prefixes that rows of the batch share,
@@ -34,18 +35,19 @@ class Layout {
   static bool is_letter(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'w'); }
 
   Layout() = default;
-  /// Throws Error: "layout_c1" (no dim letter), "layout_c2" (a letter twice), "layout_c3" (an axis
-  /// twice, partialsum included).
-  Layout(std::vector<Dim> dims, const Axes& partial);
+  /// Partial sums, or maxima if `by_max`, over the axes of `partial`. Throws Error: "layout_c1" (no
+  /// dim letter), "layout_c2" (a letter twice), "layout_c3" (an axis twice, `partial` included).
+  Layout(std::vector<Dim> dims, const Axes& partial, bool by_max = false);
   /// Parses the output of to_string. Throws as the constructor does, and "layout_c0" on any other
   /// text.
   static Layout parse(std::string_view text);
 
   const std::vector<Dim>& dims() const { return dims_; }
   std::size_t rank() const { return dims_.size(); }
-  /// The axes over which shards are partial sums, in x, y, z order.
+  /// The axes over which shards are partial sums or maxima, in x, y, z order.
   const Axes& partial() const { return partial_; }
   bool is_partial() const { return !partial_.empty(); }
+  bool is_partial_max() const { return by_max_; }
   /// "BLE".
   std::string letters() const;
   /// The index of a dim letter, if the layout has it.
@@ -54,10 +56,11 @@ class Layout {
   Axes axes(char letter) const;
   /// The subscript of a letter; no axes if the letter is absent, as if the dim were unsharded.
   Axes axes_or_none(char letter) const;
-  /// Every axis in use, in dims or partialsum, in x, y, z order.
+  /// Every axis in use, in dims, partialsum or partialmax, in x, y, z order.
   Axes used() const;
 
-  /// Copies with one subscript, or the partialsum, replaced. Throw as the constructor does.
+  /// Copies with one subscript, or the axes of the partialsum or partialmax, replaced. Throw as the
+  /// constructor does.
   Layout with_axes(std::size_t dim, const Axes& axes) const;
   Layout with_partial(const Axes& partial) const;
 
@@ -67,6 +70,7 @@ class Layout {
  private:
   std::vector<Dim> dims_;
   Axes partial_;
+  bool by_max_ = false;  ///< false for a complete layout
 };
 
 /// The shape of one chip's shard. Throws Error("local_c1", ...) naming dim, extent and axes if the

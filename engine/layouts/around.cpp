@@ -148,17 +148,30 @@ Program hand_over(const Layout& from, const Layout& to, const Extents& extents,
   return cache_moves({kHandOverProgram, ""}, from, to, extents, torus);
 }
 
-Program hand_over(const PhasePrograms& from, const PhasePrograms& to, const Extents& extents,
-                  const Torus& torus) {
-  if (from.text_caches.empty()) return hand_over(from.cache, to.cache, extents, torus);
+std::vector<std::pair<std::string, Layout>> PhasePrograms::caches(std::int64_t index) const {
+  if (layer.rows == nullptr) return {{"k_cache", cache}, {"v_cache", cache}};
+  std::vector<std::pair<std::string, Layout>> own;
+  for (const ValueDecl& input : layer_program(index).inputs)
+    if (input.role.kind == Role::Kind::previous) own.emplace_back(input.role.name, input.layout);
+  return own;
+}
+
+Program hand_over(const PhasePrograms& from, const PhasePrograms& to, std::int64_t index,
+                  const Extents& extents, const Torus& torus) {
+  if (from.layer.rows == nullptr) return hand_over(from.cache, to.cache, extents, torus);
+  const auto before = from.caches(index), after = to.caches(index);
   ProgramWriter w(std::string(kHandOverProgram), ActType::f32, extents, torus);
   w.set_rows(from.layer.rows);
   std::vector<std::string> outputs;
-  for (std::size_t i = 0; i < from.text_caches.size(); ++i) {
-    const auto& [name, layout] = from.text_caches[i];
-    outputs.push_back(w.lead(w.input(name, layout, name), to.text_caches.at(i).second).name);
-  }
-  return w.finish(outputs);
+  for (std::size_t i = 0; i < before.size(); ++i)
+    outputs.push_back(
+        w.lead(w.input(before[i].first, before[i].second, before[i].first), after.at(i).second)
+            .name);
+  if (!outputs.empty()) return w.finish(outputs);
+  Program none;
+  none.name = kHandOverProgram;
+  none.rows = from.layer.rows;
+  return none;
 }
 
 Layout as_prefixes(const Layout& cache) {

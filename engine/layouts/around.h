@@ -18,13 +18,10 @@ struct PhasePrograms {
   Program head;     ///< x -> logits of each row's last position
   Program sample;   ///< logits -> token, as sampling_program() says
   Layout residual;  ///< layout of x between layers: `BLE_xzy`, `B_zyxLE`
-  Layout cache;     ///< layout of kc and vc: `BMK_zyxQ`, `BMKQ`, `B_zyxMKQ`
+  Layout cache;     ///< layout of kc and vc, of a model of keys: `BMK_zyxQ`, `BMKQ`, `B_zyxMKQ`
   Torus torus;      ///< torus that the programs were built for
   /// Layout of pk and pv where rows continue prefixes: `NTKQ`, `N_zyxTKQ`; otherwise without dims.
   Layout prefix_cache = {};
-  /// The caches of a text's model by name, with their layouts; empty if the model is one of keys,
-  /// whose k_cache and v_cache have the layout `cache`.
-  std::vector<std::pair<std::string, Layout>> text_caches = {};
   /// Programs of the layers that differ from `layer`, if the model is a text.
   std::vector<Program> other_layers = {};
   /// By layer, 0 for `layer`, n for other_layers[n - 1]; empty: all are `layer`.
@@ -36,11 +33,8 @@ struct PhasePrograms {
         layer_programs.empty() ? 0 : layer_programs.at(static_cast<std::size_t>(index));
     return n == 0 ? layer : other_layers.at(n - 1);
   }
-  /// Returns the names and layouts of the caches.
-  std::vector<std::pair<std::string, Layout>> caches() const {
-    if (!text_caches.empty()) return text_caches;
-    return {{"k_cache", cache}, {"v_cache", cache}};
-  }
+  /// Returns the names and layouts of a layer's caches.
+  std::vector<std::pair<std::string, Layout>> caches(std::int64_t index) const;
   /// Returns embedding, layers and head, in this order.
   std::vector<const Program*> all() const {
     std::vector<const Program*> programs{&embed, &layer};
@@ -69,9 +63,9 @@ Program sampling_program(const Sampling& sampling);
 
 /// Moves a layer's K and V caches from one phase's layout to the next's; no ops if they agree.
 Program hand_over(const Layout& from, const Layout& to, const Extents& extents, const Torus& torus);
-/// Moves the caches of a text's layer, by name, from one phase's layouts to the next's.
-Program hand_over(const PhasePrograms& from, const PhasePrograms& to, const Extents& extents,
-                  const Torus& torus);
+/// Moves the caches of a layer, by name, from one phase's layouts to the next's.
+Program hand_over(const PhasePrograms& from, const PhasePrograms& to, std::int64_t index,
+                  const Extents& extents, const Torus& torus);
 
 /// Renames a cache layout's dims to those of prefix caches, B to N and M to T; no data moves.
 Layout as_prefixes(const Layout& cache);

@@ -205,7 +205,7 @@ class Reader {
         throw Error("layouts_c3", fmt::format("{0} is {1}; {0}{2}{3} has dims {4}", value.name,
                                               text, use.empty() ? "" : " for ", use, dims));
     }
-    if (step.layout.is_partial() && !value.product)
+    if (step.layout.is_partial() && (!value.product || step.layout.is_partial_max()))
       throw Error("layouts_c3",
                   fmt::format("{} is {}; only products are partial sums", value.name, text));
     return step;

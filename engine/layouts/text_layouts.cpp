@@ -99,6 +99,9 @@ Layout TextLayouts::home(std::string_view letters) const {
   const bool attention = in_attention(letters), vocabulary = among(letters, 'V');
   const LayoutLine* const hidden = among(letters, 'F') ? table_.find("hidden") : nullptr;
   const Axes heads = attend_.axes('H');
+  // What H is seen as beside K has the axes that K leaves, one letter after the other.
+  Axes left;
+  if (extents_.contains('K')) left = heads.without(shared(heads, 'K'));
   std::vector<Layout::Dim> dims;
   for (const char letter : letters) {
     Axes axes;
@@ -106,13 +109,9 @@ Layout TextLayouts::home(std::string_view letters) const {
       if (letter == 'B') axes = attend_.axes('B');
       if (letter == 'H') axes = heads;
       if (letter == 'K') axes = shared(heads, 'K');
-      // What H is seen as beside K has the axes that K leaves.
-      if (among(heads_, letter) && letter != 'H' && letter != 'K' && extents_.contains('K')) {
-        Axes rest;
-        const Axes of_k = shared(heads, 'K');
-        for (const Axis axis : heads)
-          if (!of_k.has(axis)) rest = rest.with(axis);
-        axes = shared(rest, letter);
+      if (among(heads_, letter) && letter != 'H' && letter != 'K') {
+        axes = shared(left, letter);
+        left = left.without(axes);
       }
     } else if (vocabulary) {
       if (letter == 'V') axes = Axes::parse("zyx");

@@ -158,12 +158,17 @@ WrittenValue TextSectionWriter::complete(const TextLine& line, WrittenValue valu
   return lead(line.name, value, home, true);
 }
 
-Layout TextSectionWriter::operand_layout(const std::string& name, const std::string& letters,
-                                         const Layout* matrix, const TextLine& line) {
-  if (matrix == nullptr)
-    return layouts_.in_attention(line.expression.terms[0].a + line.expression.terms[0].b)
-               ? layouts_.home(letters)
-               : TextLayouts::restricted(current(name).layout, letters);
+Layout TextSectionWriter::operand_layout(const TextLine& line, std::size_t operand,
+                                         const Layout* matrix) {
+  const Expression& e = line.expression;
+  const ContractionTerm& term = e.terms[operand / 2];
+  const std::string& letters = operand % 2 == 0 ? term.a : term.b;
+  if (matrix == nullptr && layouts_.in_attention(term.a + term.b)) return layouts_.home(letters);
+  if (matrix == nullptr) {  // as the first of the two that is no weight
+    const std::string& a = e.args[operand / 2 * 2].text;
+    const std::string& first = model_.weight(a) == nullptr ? a : e.args[operand / 2 * 2 + 1].text;
+    return TextLayouts::restricted(here(first), letters);
+  }
   // By its own rows, and as the matrix on the letters that both have.
   const Layout rows = TextLayouts::restricted(layouts_.residual(), "BL");
   const bool vocabulary = line.letters.find('V') != std::string::npos;
@@ -204,6 +209,22 @@ Layout TextSectionWriter::product_layout(const TextLine& line, std::size_t term,
   return Layout(std::move(dims), partial);
 }
 
+void TextSectionWriter::shard_contracted(const Layout& product, const ContractionTerm& term,
+                                         Layout& a, Layout& b) const {
+  Axes axes = product.partial();
+  std::string over;
+  for (const char letter : term.a)
+    if (term.result.find(letter) == std::string::npos) {
+      over += letter;
+      axes = axes.without(a.axes(letter));
+    }
+  const auto at = std::find_if(over.begin(), over.end(), [&](char letter) {
+    return a.axes(letter).empty() && setting_.extents.at(letter) % setting_.torus.size(axes) == 0;
+  });
+  if (axes.empty() || at == over.end()) return;
+  for (Layout* const of : {&a, &b}) *of = of->with_axes(*of->find(*at), axes);
+}
+
 void TextSectionWriter::einsum(const TextLine& line) {
   const Expression& e = line.expression;
   if (std::any_of(e.args.begin(), e.args.end(),
@@ -212,9 +233,6 @@ void TextSectionWriter::einsum(const TextLine& line) {
   std::vector<std::optional<WrittenValue>> written(e.args.size());
   std::vector<Layout> operands(e.args.size());
   std::optional<Layout> product;
-  const auto letters = [&](std::size_t i) {
-    return i % 2 == 0 ? e.terms[i / 2].a : e.terms[i / 2].b;
-  };
   for (std::size_t t = 0; t < e.terms.size(); ++t) {
     const std::size_t first = 2 * t;
     for (const std::size_t i : {first, first + 1})
@@ -224,8 +242,8 @@ void TextSectionWriter::einsum(const TextLine& line) {
       }
     for (const std::size_t i : {first, first + 1})
       if (!written[i])
-        operands[i] = operand_layout(e.args[i].text, letters(i),
-                                     written[i ^ 1] ? &operands[i ^ 1] : nullptr, line);
+        operands[i] = operand_layout(line, i, written[i ^ 1] ? &operands[i ^ 1] : nullptr);
+    if (product) shard_contracted(*product, e.terms[t], operands[first], operands[first + 1]);
     const Layout made = product_layout(line, t, operands[first], operands[first + 1]);
     if (product && !(*product == made))
       throw layouts_.refused("layouts_c7", {},
@@ -249,7 +267,7 @@ void TextSectionWriter::einsum(const TextLine& line) {
   std::vector<std::string> present;  // operands that exist where the result can
   for (std::size_t i = 0; i < e.args.size(); ++i) {
     const std::string& name = e.args[i].text;
-    if (!written[i]) written[i] = bring(name, operands[i]);
+    written[i] = written[i] ? lead(name, *written[i], operands[i]) : bring(name, operands[i]);
     if (i % 2 == 0)
       call += fmt::format("{}{},{}->{}", i > 0 ? " + " : "", e.terms[i / 2].a, e.terms[i / 2].b,
                           e.terms[i / 2].result);
@@ -285,17 +303,31 @@ void TextSectionWriter::product_of_elements(const TextLine& line) {
 
 void TextSectionWriter::sum(const TextLine& line) {
   const Expression& e = line.expression;
-  const std::string& x = e.args[0].text;
-  const std::string letters = letters_of(x);
-  const Layout layout = layouts_.in_attention(letters) ? layouts_.home(letters) : current(x).layout;
-  const WrittenValue from = bring(x, layout);
+  const WrittenValue from = bring(e.args[0].text, here(e.args[0].text));
   Axes partial;
-  for (const char letter : e.parameters[0]) partial = partial.with(layout.axes(letter));
-  const Layout rest = TextLayouts::restricted(layout, line.letters);
+  for (const char letter : e.parameters[0]) partial = partial.with(from.layout.axes(letter));
+  const Layout rest = TextLayouts::restricted(from.layout, line.letters);
   const WrittenValue made =
       w_.step(line.name, partial.empty() ? rest : rest.with_partial(partial.sorted()),
               fmt::format("sum({}, {})", from.name, e.parameters[0]), line.name);
   keep(line, lead(line.name, made, rest));
+}
+
+void TextSectionWriter::max(const TextLine& line) {
+  const std::string &x = line.expression.args[0].text, &over = line.expression.parameters[0];
+  const WrittenValue from = bring(x, here(x));
+  Axes axes;
+  for (const char letter : over) axes = axes.with(from.layout.axes(letter));
+  const Layout rest = TextLayouts::restricted(from.layout, line.letters);
+  WrittenValue most =
+      w_.step(line.name, Layout(rest.dims(), axes, /*by_max=*/true),
+              fmt::format("max({}{}, {})", from.name, where(indicators_of(x), from.layout), over),
+              line.name);
+  if (!axes.empty())
+    most =
+        w_.step(line.name + "a", rest,
+                fmt::format("all_reduce({}, {} by max)", most.name, axes.to_string()), line.name);
+  keep(line, most);
 }
 
 void TextSectionWriter::local_reduction(const TextLine& line) {

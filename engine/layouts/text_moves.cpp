@@ -1,7 +1,9 @@
 // The steps of a text's lines that rearrange: rows of tables, caches, pairs of channels, views.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "engine/layouts/detail/text_section.h"
 
@@ -55,32 +57,38 @@ void TextSectionWriter::turn(const TextLine& line) {
                      line.name));
 }
 
+Axes TextSectionWriter::whole_blocks(std::vector<Layout::Dim>& parts) const {
+  Axes joined;
+  bool whole = true;  // each dim so far has one element a block
+  for (Layout::Dim& part : parts) {
+    if (!whole) part.axes = Axes();
+    joined = joined.with(part.axes);
+    whole = whole && setting_.torus.size(part.axes) == setting_.extents.at(part.letter);
+  }
+  return joined;
+}
+
 void TextSectionWriter::split(const TextLine& line) {
   const Expression& e = line.expression;
-  const std::string &x = e.args[0].text, &to = e.parameters[1];
-  const char from = e.parameters[0][0];
-  if (e.parameters[0].size() != 1 || to.size() != 2)
-    throw refused(line, "it is a view of more dims");
+  const std::string &x = e.args[0].text, &from = e.parameters[0], &to = e.parameters[1];
+  if (from.size() != 1 || to.size() == 1) throw refused(line, "it is a view of other dims");
   const Layout home = layouts_.home(line.letters);
-  // A chip's block is one of the first dim's blocks, or all of the second: else the second is cut
-  // after the view.
-  Axes first = home.axes(to[0]);
-  const std::int64_t count = setting_.extents.at(to[0]);  // as chips hold it
-  const bool whole = setting_.torus.size(first) == count;
-  const Axes second = whole ? home.axes(to[1]) : Axes();
+  std::vector<Layout::Dim> parts;
+  std::string extents;
+  for (const char letter : to) parts.push_back({letter, home.axes(letter)});
+  for (const char letter : to.substr(0, to.size() - 1))
+    extents += fmt::format("{}{}", extents.empty() ? "" : " ", setting_.extents.at(letter));
+  const Axes joined = whole_blocks(parts);
   Layout before = TextLayouts::restricted(home, letters_of(x));
-  before = before.with_axes(*before.find(from), first.with(second));
-  const WrittenValue value = bring(x, before);
-  std::vector<Layout::Dim> dims;
-  for (const char letter : line.letters)
-    dims.push_back({letter, letter == to[1] ? second : home.axes(letter)});
-  const Layout seen(std::move(dims), {});
-  const Layout parts({{to[0], first}, {to[1], second}}, {});
+  const WrittenValue value = bring(x, before.with_axes(*before.find(from[0]), joined));
+  std::vector<Layout::Dim> dims = home.dims();
+  const std::size_t at = line.letters.find(to[0]);
+  std::copy(parts.begin(), parts.end(), dims.begin() + static_cast<std::ptrdiff_t>(at));
   carry_indicators(line, x);
   keep(line, lead(line.name,
-                  w_.step(line.name, seen,
+                  w_.step(line.name, Layout(std::move(dims), {}),
                           fmt::format("split_dim({}, {}->{}, {})", value.name, from,
-                                      parts.to_string(), count),
+                                      Layout(parts, {}).to_string(), extents),
                           line.name),
                   home));
 }
@@ -89,22 +97,23 @@ void TextSectionWriter::merge(const TextLine& line) {
   const Expression& e = line.expression;
   const std::string &x = e.args[0].text, &from = e.parameters[0];
   const char to = e.parameters[1][0];
-  if (from.size() != 2 || e.parameters[1].size() != 1)
-    throw refused(line, "it is a view of more dims");
-  const Layout home = layouts_.home(line.letters);
+  if (from.size() == 1 || e.parameters[1].size() != 1)
+    throw refused(line, "it is a view of other dims");
   Layout before = layouts_.home(letters_of(x));
-  const Axes first = before.axes(from[0]);
-  if (setting_.torus.size(first) != setting_.extents.at(from[0]))
-    before = before.with_axes(*before.find(from[1]), {});
+  std::vector<Layout::Dim> parts;
+  for (const char letter : from) parts.push_back({letter, before.axes(letter)});
+  const Axes joined = whole_blocks(parts);
+  for (const Layout::Dim& part : parts)
+    before = before.with_axes(*before.find(part.letter), part.axes);
   const WrittenValue value = bring(x, before);
   std::vector<Layout::Dim> dims;
   for (const char letter : line.letters)
-    dims.push_back({letter, letter == to ? first.with(before.axes(from[1])) : before.axes(letter)});
+    dims.push_back({letter, letter == to ? joined : before.axes(letter)});
   carry_indicators(line, x);
   keep(line, lead(line.name,
                   w_.step(line.name, Layout(std::move(dims), {}),
                           fmt::format("merge_dim({}, {}->{})", value.name, from, to), line.name),
-                  home));
+                  layouts_.home(line.letters)));
 }
 
 }  // namespace shardproof

@@ -36,16 +36,14 @@ std::vector<bool> guards_in(const TextModel& model, std::int64_t layer) {
   return there;
 }
 
-/// Returns the caches of a layer, by name, each once.
-std::vector<std::pair<std::string, Layout>> caches_of(const ModelText& text,
-                                                      const TextLayouts& layouts) {
-  std::vector<std::pair<std::string, Layout>> caches;
-  for (const TextLine& line : text.section(TextSection::layer).lines) {
+/// Returns the names of a layer's caches.
+std::vector<std::string> caches_of(const TextModel& model, std::int64_t layer) {
+  std::vector<std::string> caches;
+  for (const TextLine& line : model.flat().section(TextSection::layer).lines) {
     const Expression& e = line.expression;
-    if (e.kind != Expression::Kind::call || e.op != ModelOp::append) continue;
-    if (std::none_of(caches.begin(), caches.end(),
-                     [&](const auto& cache) { return cache.first == line.name; }))
-      caches.emplace_back(line.name, layouts.home(line.letters));
+    if (e.kind == Expression::Kind::call && e.op == ModelOp::append &&
+        model.sizes().has(line.guard, layer))
+      caches.push_back(line.name);
   }
   return caches;
 }
@@ -64,7 +62,6 @@ PhasePrograms text_programs(const LayoutTable& table, const ModelConfig& config,
   PhasePrograms programs;
   programs.torus = torus;
   programs.residual = layouts.residual();
-  programs.text_caches = caches_of(text, layouts);
   {
     TextSectionWriter writer(setting, "embed", {});
     writer.write(TextSection::embedding, 0);
@@ -87,8 +84,8 @@ PhasePrograms text_programs(const LayoutTable& table, const ModelConfig& config,
     writer.stream("in");
     writer.write(TextSection::layer, layer);
     std::vector<std::string> outputs{writer.bring("out", layouts.residual()).name};
-    for (const auto& [name, layout] : programs.text_caches)
-      outputs.push_back(writer.bring(name, layout).name);
+    for (const std::string& name : caches_of(model, layer))
+      outputs.push_back(writer.bring(name, layouts.home(value_row(name, &model)->dims)).name);
     (variants.empty() ? programs.layer : programs.other_layers.emplace_back()) =
         writer.finish(outputs);
     variants.push_back(guards);

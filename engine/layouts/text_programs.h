@@ -13,8 +13,8 @@ namespace shardproof {
 ///
 /// Throws Error, naming the table and its line: "layouts_c4", "layouts_c5", "layouts_c6" as
 /// partition(), "layouts_c11" (the text lacks a value, weight or dim that the table gives layouts),
-/// "layouts_c12" (a line of the text that no program has a step for: before, top, mean over what
-/// may not exist, a cache of some layers alone, a value that exists where two indicators are 1).
+/// "layouts_c12" (a line of the text that no program has a step for: before, a contraction of
+/// positions, a merged dim along which an indicator differs).
 PhasePrograms text_programs(const LayoutTable& table, const ModelConfig& config,
                             const Extents& extents, const Torus& torus, const Sampling& sampling);
 

@@ -37,15 +37,7 @@ void TextSectionWriter::stream(const std::string& role) {
 void TextSectionWriter::write(TextSection section, std::int64_t layer) {
   const auto& lines = model_.flat().section(section).lines;
   for (const TextLine& one : lines) {
-    if (section == TextSection::layer && !model_.sizes().has(one.guard, layer)) {
-      const Expression& e = one.expression;
-      const bool cache = e.kind == Expression::Kind::call && e.op == ModelOp::append;
-      const bool other = std::any_of(lines.begin(), lines.end(), [&](const TextLine& beside) {
-        return beside.name == one.name && model_.sizes().has(beside.guard, layer);
-      });
-      if (cache && !other) throw refused(one, "it is a cache of some layers alone");
-      continue;
-    }
+    if (section == TextSection::layer && !model_.sizes().has(one.guard, layer)) continue;
     line(one);
   }
 }
@@ -61,13 +53,16 @@ void TextSectionWriter::line(const TextLine& line) {
   if (e.kind != Expression::Kind::call || is_pointwise(e.op)) return map(line);
   if (!line.where.empty() && e.op != ModelOp::einsum)
     throw refused(line, fmt::format("{} exists where {}", row_of(e.op).name, line.where));
+  if (e.op != ModelOp::einsum && e.op != ModelOp::gather && is_integer(e.args[0].text))
+    throw refused(line, fmt::format("it takes int32 {}", e.args[0].text));
   switch (e.op) {
     case ModelOp::einsum:
       return einsum(line);
     case ModelOp::sum:
       return e.parameters.size() == 2 ? local_reduction(line) : sum(line);
-    case ModelOp::mean:
     case ModelOp::max:
+      return max(line);
+    case ModelOp::mean:
       return local_reduction(line);
     case ModelOp::top:
       return top(line);
@@ -187,9 +182,14 @@ void TextSectionWriter::keep(const TextLine& line, const WrittenValue& value) {
       if (!step.layout.is_partial()) bring(line.name, step.layout);
 }
 
+Layout TextSectionWriter::here(const std::string& name) {
+  const std::string letters = letters_of(name);
+  return layouts_.in_attention(letters) || model_.weight(name) != nullptr ? layouts_.home(letters)
+                                                                          : current(name).layout;
+}
+
 WrittenValue TextSectionWriter::bring_whole(const std::string& name, std::string_view letters) {
-  const std::string own = letters_of(name);
-  Layout layout = layouts_.in_attention(own) ? layouts_.home(own) : current(name).layout;
+  Layout layout = here(name);
   for (const char letter : letters) layout = layout.with_axes(*layout.find(letter), {});
   return bring(name, layout);
 }

@@ -22,9 +22,11 @@ class Contraction : public PartialSource, public PartialTiles {
   Contraction(const EinsumSpec& spec, std::vector<std::pair<SharedValue, SharedValue>> operands,
               std::vector<Ring> rings)
       : operands_(std::move(operands)), rings_(std::move(rings)) {
+    const ResultLetters letters(spec);
     for (std::size_t t = 0; t < spec.terms.size(); ++t)
-      terms_.emplace_back(spec.terms[t], operands_[t].first->local(), operands_[t].second->local());
-    find_order(spec.terms[0]);
+      terms_.emplace_back(spec.terms[t], letters, operands_[t].first->local(),
+                          operands_[t].second->local());
+    find_order(spec.terms[0], letters);
   }
 
   std::int64_t count() const { return terms_[0].batch() * terms_[0].M() * terms_[0].N(); }
@@ -112,14 +114,8 @@ class Contraction : public PartialSource, public PartialTiles {
  private:
   /// Finds where the result's elements lie in the products, whose dims are those that all operands
   /// share, then a's, then b's.
-  void find_order(const EinsumSpec::Term& term) {
-    std::string batch, of_a, of_b;
-    for (const char c : term.result) {
-      const bool in_a = term.a.find(c) != std::string::npos;
-      const bool in_b = term.b.find(c) != std::string::npos;
-      (in_a && in_b ? batch : in_a ? of_a : of_b) += c;
-    }
-    const std::string made = batch + of_a + of_b;
+  void find_order(const EinsumSpec::Term& term, const ResultLetters& groups) {
+    const std::string made = groups.batch + groups.m + groups.n;
     if (made == term.result) return;
     const auto shape_of = [&](const std::string& letters) {
       Shape shape;

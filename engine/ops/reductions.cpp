@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -121,6 +122,7 @@ struct FloatMax {
     if (!best || *best < v) best = v;
   }
   std::optional<float> result() const { return best; }
+  static float nothing() { return -std::numeric_limits<float>::infinity(); }
   std::optional<float> best = {};
 };
 
@@ -131,9 +133,16 @@ struct FieldMax {
     best = best ? field.add(*best, hashed) : hashed;
   }
   std::optional<FieldElement> result() const { return best; }
+  static FieldElement nothing() { return {}; }
   const Field& field;
   const FieldFunction& of;
   std::optional<FieldElement> best = {};
+};
+
+/// A maximum of a block, which may be of nothing.
+template <class Max>
+struct BlockMax : Max {
+  auto result() const { return this->best ? this->best : std::optional(Max::nothing()); }
 };
 
 FloatMax max_of(const Sharded&, const FloatFormulas&) { return {}; }
@@ -200,6 +209,10 @@ struct Storing {
 
 Sharded largest(const Present& x, const std::string& letters, const Layout& layout,
                 const Shape& shape, Threads& threads) {
+  if (layout.is_partial())
+    return reduced(x, letters, layout, shape, threads, "max_empty", [&](const auto& f) {
+      return BlockMax<decltype(max_of(x.value, f))>{max_of(x.value, f)};
+    });
   return reduced(x, letters, layout, shape, threads, "max_empty",
                  [&](const auto& f) { return max_of(x.value, f); });
 }

@@ -59,9 +59,10 @@ enum class Parameters {
   dim_axes,          ///< "(x, E, zy)"
   dim_axes_loop,     ///< "(x, E, zy)" or "(x, E, zy loop one-way)"
   axes,              ///< "(x, zy)"
+  axes_by_max,       ///< "(x, zy)" or "(x, zy by max)"
   dim_dim_axes,      ///< "(x, H->B, zy)", "(x, H->B, zy as yz)"
   dim_axes_to_axes,  ///< "(x, B, xzy->zyx)"
-  dim_to_layout,     ///< "(x, H->S_zR_yx)"
+  dim_to_layout,     ///< "(x, H->S_zR_yx)", "(x, H->K_zG, 4)", "(x, H->AKG, 2 4)"
   dims_to_dim,       ///< "(x, SR->H)"
   constant,          ///< "(x, embed_scale)", a constant of engine/program/constants.h
   contraction,   ///< "(BLE,EF->BLF; x, w)", a pair of operands per term; "loop x" for a looped one

@@ -2,6 +2,7 @@
 #include "engine/program/detail/parameters_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <optional>
@@ -13,7 +14,8 @@
 namespace shardproof {
 namespace {
 
-constexpr std::string_view kZeros = " zeros", kWhere = " where ", kAnd = " and ";
+constexpr std::string_view kZeros = " zeros", kWhere = " where ", kAnd = " and ",
+                           kByMax = " by max";
 
 constexpr std::string_view kLoops =
     "write AXES, or AXES loop LOOP with one of one-way, both-full, both-half";
@@ -23,9 +25,10 @@ constexpr std::pair<std::string_view, Parameters> kForms[] = {
     {"DIM, AXES", Parameters::dim_axes},
     {"DIM, AXES) or ..., AXES loop LOOP", Parameters::dim_axes_loop},
     {"AXES", Parameters::axes},
+    {"AXES) or ..., AXES by max", Parameters::axes_by_max},
     {"FROM->TO, AXES) or ..., AXES as AXES", Parameters::dim_dim_axes},
     {"DIM, AXES->AXES", Parameters::dim_axes_to_axes},
-    {"DIM->LAYOUT) or ..., EXTENT", Parameters::dim_to_layout},
+    {"DIM->LAYOUT) or ..., EXTENTS", Parameters::dim_to_layout},
     {"DIMS->DIM", Parameters::dims_to_dim},
     {"CONSTANT", Parameters::constant},
     {"LETTERS", Parameters::letters},
@@ -85,6 +88,13 @@ void read_parameters(const Statement& statement, Op& op,
     case Parameters::axes:
       op.axes = Axes::parse(args[1]);
       return;
+    case Parameters::axes_by_max: {
+      std::string_view axes = args[1];
+      op.by_max = axes.ends_with(kByMax);
+      if (op.by_max) axes.remove_suffix(kByMax.size());
+      op.axes = Axes::parse(trim(axes));
+      return;
+    }
     case Parameters::dim_dim_axes: {
       const auto [from, to] = statement.pair(args[1], "->");
       op.dim = statement.letter(from);
@@ -106,8 +116,11 @@ void read_parameters(const Statement& statement, Op& op,
       const auto [from, to] = statement.pair(args[1], "->");
       op.dim = statement.letter(from);
       op.parameter = Layout::parse(to).to_string();
-      if (extent) op.parts = whole(statement, args[2]);
-      if (extent && op.parts == 0) throw statement.malformed("an extent is at least 1");
+      if (extent)
+        for (const std::string_view word : split(args[2], " ")) {
+          op.parts.push_back(whole(statement, word));
+          if (op.parts.back() == 0) throw statement.malformed("an extent is at least 1");
+        }
       return;
     }
     case Parameters::dims_to_dim: {
@@ -165,6 +178,8 @@ std::string parameters_text(const Op& op) {
                          op.loop == Loop::none ? "" : to_string(op.loop));
     case Parameters::axes:
       return fmt::format(", {}", op.axes.to_string());
+    case Parameters::axes_by_max:
+      return fmt::format(", {}{}", op.axes.to_string(), op.by_max ? kByMax : "");
     case Parameters::dim_dim_axes:
       return fmt::format(", {}->{}, {}", op.dim, op.to, op.axes.to_string()) +
              (op.as == op.axes ? "" : " as " + op.as.to_string());
@@ -172,7 +187,7 @@ std::string parameters_text(const Op& op) {
       return fmt::format(", {}, {}->{}", op.dim, op.axes.to_string(), op.as.to_string());
     case Parameters::dim_to_layout:
       return fmt::format(", {}->{}", op.dim, op.parameter) +
-             (op.parts > 0 ? fmt::format(", {}", op.parts) : "");
+             (op.parts.empty() ? "" : fmt::format(", {}", fmt::join(op.parts, " ")));
     case Parameters::dims_to_dim:
       return fmt::format(", {}->{}", op.parameter, op.to);
     case Parameters::constant:

@@ -87,8 +87,9 @@ struct Op {
   /// empty for that of the expression.
   std::string parameter;
   std::int64_t count = 0;  ///< turn: how many channels are in pairs; top: how many it marks
-  std::int64_t parts = 0;  ///< split_dim: the first new dim's extent; 0: how many blocks it has
-  bool zeros = false;      ///< append: unwritten slots hold +0
+  Shape parts = {};     ///< split_dim: the new dims' extents but the last; empty: as many as blocks
+  bool by_max = false;  ///< all_reduce: of partial maxima
+  bool zeros = false;   ///< append: unwritten slots hold +0
   /// Ops that take where: so many of `args`, the last ones, are indicators.
   std::size_t indicators = 0;
   /// map: what is computed. `args` are the names in it that are not constants, in the order of

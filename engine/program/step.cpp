@@ -85,6 +85,7 @@ Sharded Step::collective() {
   const std::shared_ptr<const Moves> executed = as_executed(plan());
   const Moves& m = *executed;
   for (int chip = 0; chip < arg(0).torus().chips(); ++chip) received_ += m.received(chip);
+  if (op_.by_max) return largest_of_chips(m);
   const Summation how = summation();
   if (op_row(op_.kind).reduces) return reduce(arg(0), m, to().layout, to().shape, threads_, how);
   Sharded moved = transfer(arg(0), m, to().layout, to().shape, threads_);
@@ -93,6 +94,14 @@ Sharded Step::collective() {
                       arg(0).layout().is_partial() && !arg(0).holds_partial() &&
                       arg(0).torus().size(op_.axes) > 1;
   return rounds ? store(moved, threads_) : std::move(moved);
+}
+
+Sharded Step::largest_of_chips(const Moves& m) const {
+  try {
+    return reduce_by_max(arg(0), m, to().layout, to().shape, threads_);
+  } catch (const Error& error) {
+    rethrow_about(error, execution_.scope.step(program_, op_.results[0].name) + ": ");
+  }
 }
 
 /// How sums of the op's result are computed in the f32 regime.

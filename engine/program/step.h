@@ -64,6 +64,7 @@ class Step {
   std::shared_ptr<const Moves> as_executed(std::shared_ptr<const Moves> plan);
   Summation summation() const;
   Sharded collective();
+  Sharded largest_of_chips(const Moves& m) const;
   bool has_padding(std::int64_t L) const;
   std::optional<KeptPlaces> last_tokens() const;
   std::optional<RowTokens> row_tokens(std::int64_t L) const;

@@ -38,7 +38,7 @@ std::vector<Type> result_types(const typing::Rules& rules, const Op& op,
     case OpKind::reduce_scatter:
       return {reduce_scatter_type(args[0], op.dim, op.axes)};
     case OpKind::all_reduce:
-      return {all_reduce_type(args[0], op.axes)};
+      return {all_reduce_type(args[0], op.axes, op.by_max)};
     case OpKind::all_to_all:
       return {all_to_all_type(args[0], op.dim, op.to, op.axes, op.as)};
     case OpKind::permute_axes:
@@ -124,6 +124,14 @@ std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus
   if (row.parameters == Parameters::constant && !is_constant(op.kind, op.parameter))
     rules.require(false, 2, "{}", no_constant(op.kind, op.parameter));
   if (!row.takes_partial) rules.complete();
+  if (!op.by_max)
+    for (std::size_t i = 0; i < args.size(); ++i)
+      if (args[i].layout.is_partial_max())
+        throw Error(
+            "program_c6",
+            fmt::format("operand {} is {}; only all_reduce(..., AXES by max) takes a partial "
+                        "maximum",
+                        op.args.at(i), args[i].layout.to_string()));
   std::vector<Type> types = result_types(rules, op, args, torus);
   if (std::ssize(types) != row.results)
     throw std::logic_error(

@@ -13,7 +13,8 @@ namespace shardproof {
 
 /// The types of an op's results, from its operands alone; declared layouts play no part. Throws
 /// Error with the label of the broken typing rule, e.g. "all_gather_c3" (all are listed in
-/// docs/typing.md), and "program_c4" (wrong number of operands).
+/// docs/typing.md), "program_c4" (wrong number of operands) and "program_c6" (a partial maximum
+/// that another op than all_reduce by max takes).
 std::vector<Type> infer(const Op& op, const std::vector<Type>& args, const Torus& torus);
 
 /// Throws Error("program_c5", ...) unless the layout's letters are the dims of the value's role,

@@ -58,21 +58,21 @@ class Dims {
   Shape shape_;
 };
 
-/// A type without some of its letters; their axes become those of a partial sum if `partial`.
-Type without(const Type& t, std::string_view letters, bool partial) {
+/// A type without some of its letters, whose axes become those of a partial sum, or of a maximum.
+Type without(const Type& t, std::string_view letters, bool by_max) {
   Type rest{Layout(), {}, false};
   std::vector<Layout::Dim> dims;
   Axes summed;
   for (std::size_t d = 0; d < t.layout.rank(); ++d) {
     const Layout::Dim& dim = t.layout.dims()[d];
     if (letters.find(dim.letter) != std::string_view::npos) {
-      if (partial) summed = summed.with(dim.axes);
+      summed = summed.with(dim.axes);
       continue;
     }
     dims.push_back(dim);
     rest.shape.push_back(t.shape[d]);
   }
-  rest.layout = Layout(std::move(dims), summed);
+  rest.layout = Layout(std::move(dims), summed, by_max);
   return rest;
 }
 
@@ -133,17 +133,18 @@ Types map(const Rules& rules, const Op& op) {
 Types local_reduction(const Rules& rules, const Op& op) {
   const Type& x = rules.arg(0);
   has_letters(rules, x, op.parameter);
+  const bool most = op.kind == OpKind::max;
   for (const char letter : op.parameter)
-    rules.require(x.layout.axes(letter).empty(), 3, "{} of {} is sharded; gather it first",
+    rules.require(most || x.layout.axes(letter).empty(), 3, "{} of {} is sharded; gather it first",
                   named(letter, x.layout.axes(letter)), x.layout);
-  rules.indicators(4, x);
-  return {without(x, op.parameter, false)};
+  rules.indicators(most ? 3 : 4, x);
+  return {without(x, op.parameter, true)};
 }
 
 Types sum(const Rules& rules, const Op& op) {
   const Type& x = rules.arg(0);
   has_letters(rules, x, op.parameter);
-  return {without(x, op.parameter, true)};
+  return {without(x, op.parameter, false)};
 }
 
 Types top(const Rules& rules, const Op& op) {

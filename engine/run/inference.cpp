@@ -146,11 +146,16 @@ class Runner {
         for (const auto& [name, cache] : caches) prefixes[name] = prefix_cache(cache);
       }
       empty_caches(plan_.prefill, plan_.passes.batch());
-      lead(prefixes_, plan_.prefix_hand_over, "prefix ", /*cross=*/false);
+      const auto moves = [&](std::size_t) -> const Program& { return plan_.prefix_hand_over; };
+      lead(prefixes_, moves, "prefix ", /*cross=*/false);
       return;
     }
-    lead(caches_, plan_.hand_over, "", plan_.crosses);
-    lead(prefixes_, plan_.prefix_to_decode, "prefix ", plan_.crosses);
+    const auto of_layer = [&](std::size_t l) -> const Program& {
+      return plan_.hand_over_program(static_cast<std::int64_t>(l));
+    };
+    const auto of_prefixes = [&](std::size_t) -> const Program& { return plan_.prefix_to_decode; };
+    lead(caches_, of_layer, "", plan_.crosses);
+    lead(prefixes_, of_prefixes, "prefix ", plan_.crosses);
   }
 
  private:
@@ -167,24 +172,32 @@ class Runner {
 
   /// Sets the empty caches that a phase begins with.
   void empty_caches(const PhasePrograms& phase, std::int64_t batch) {
-    Caches empty;
-    for (const auto& [name, layout] : phase.caches()) {
-      const Shape none = shape_of(layout.letters(), plan_.placed, {.B = batch});
-      empty[name] = std::make_shared<Sharded>(
-          field_ == nullptr
-              ? shard(Tensor(none), layout, phase.torus, hazards_.placed())
-              : shard(Array<FieldElement>(none), layout, phase.torus, field_, hazards_.placed()));
+    std::map<std::string, SharedValue> made;
+    caches_.clear();
+    for (int l = 0; l < layers(); ++l) {
+      Caches& empty = caches_.emplace_back();
+      for (const auto& [name, layout] : phase.caches(l)) {
+        SharedValue& cache = made[name];
+        const Shape none = shape_of(layout.letters(), plan_.placed, {.B = batch});
+        if (cache == nullptr)
+          cache = std::make_shared<Sharded>(
+              field_ == nullptr ? shard(Tensor(none), layout, phase.torus, hazards_.placed())
+                                : shard(Array<FieldElement>(none), layout, phase.torus, field_,
+                                        hazards_.placed()));
+        empty[name] = cache;
+      }
     }
-    caches_.assign(static_cast<std::size_t>(layers()), empty);
   }
 
-  /// Moves caches through a hand-over that has `word` before their names, "prefix k_cache"; if
-  /// `cross`, first to the decode's torus. Then a program without ops runs too, so that observers
-  /// see what arrived.
-  void lead(std::vector<Caches>& caches, const Program& program, const std::string& word,
+  /// Moves caches through a layer's hand-over that has `word` before their names, "prefix k_cache";
+  /// if `cross`, first to the decode's torus. Then a program without ops runs too, so that
+  /// observers see what arrived.
+  template <class ProgramOf>
+  void lead(std::vector<Caches>& caches, const ProgramOf& program_of, const std::string& word,
             bool cross) {
-    if (program.ops.empty() && !cross) return;
     for (std::size_t l = 0; l < caches.size() && !ended(); ++l) {
+      const Program& program = program_of(l);
+      if (program.ops.empty() && !cross) continue;
       std::map<std::string, SharedValue> given;
       const auto index = static_cast<int>(l);
       for (auto& [name, cache] : caches[l]) {

@@ -180,14 +180,20 @@ RunPlan make_plan(const Case& given, Findings::Until until) {
   const Extents caches = extents(plan.placed, plan.passes, Phase::prefill);
   plan.crosses = c.decode_torus.has_value();
   const Torus& torus = plan.hand_over_torus();
-  plan.hand_over = hand_over(plan.crosses ? plan.decode : plan.prefill, plan.decode, caches, torus);
+  const PhasePrograms& left_by = plan.crosses ? plan.decode : plan.prefill;
+  plan.hand_over = hand_over(left_by, plan.decode, 0, caches, torus);
+  // Layers are numbered in the order in which their programs are met.
+  for (std::size_t n = 0; n < plan.decode.other_layers.size(); ++n) {
+    const auto& all = plan.decode.layer_programs;
+    const auto first = std::find(all.begin(), all.end(), n + 1) - all.begin();
+    plan.other_hand_overs.push_back(hand_over(left_by, plan.decode, first, caches, torus));
+  }
   if (!c.prefix.given()) return plan;
   plan.prefix = phase_programs(c, plan.placed, plan.passes, Phase::prefix);
   plan.prefix_hand_over = prefix_hand_over(as_prefixes(plan.prefix.cache),
                                            plan.prefill.prefix_cache, caches, plan.prefill.torus);
-  const PhasePrograms& before = plan.crosses ? plan.decode : plan.prefill;
   plan.prefix_to_decode =
-      prefix_to_decode(before.prefix_cache, plan.decode.prefix_cache, caches, torus);
+      prefix_to_decode(left_by.prefix_cache, plan.decode.prefix_cache, caches, torus);
   return plan;
 }
 

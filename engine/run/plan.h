@@ -27,6 +27,7 @@ struct RunPlan {
   /// Moves a layer's caches after the prefill, on its torus. If caches cross, it takes what arrives
   /// on the decode's torus and has no ops.
   Program hand_over;
+  std::vector<Program> other_hand_overs = {};  ///< of other_layers, if the model is a text
   PhasePrograms prefix;  ///< the passes over prefixes, by the prefill's table; otherwise empty
   /// True if prefill and decode are on tori of their own: all caches cross before the hand-over.
   bool crosses = false;
@@ -43,6 +44,13 @@ struct RunPlan {
 
   /// The torus of hand_over and prefix_to_decode.
   const Torus& hand_over_torus() const { return crosses ? decode.torus : prefill.torus; }
+
+  /// Returns the hand-over of a layer's caches.
+  const Program& hand_over_program(std::int64_t layer) const {
+    if (other_hand_overs.empty()) return hand_over;
+    const std::size_t n = decode.layer_programs.at(static_cast<std::size_t>(layer));
+    return n == 0 ? hand_over : other_hand_overs.at(n - 1);
+  }
 
   const PhasePrograms& programs(Phase phase) const {
     if (phase == Phase::prefix) return prefix;

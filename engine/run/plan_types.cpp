@@ -88,6 +88,7 @@ std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings) {
   };
   const Torus& torus = plan.hand_over_torus();
   types.hand_over = of_caches(plan.hand_over, prefilled, torus);
+  for (const Program& other : plan.other_hand_overs) of_caches(other, prefilled, torus);
   if (prefix.given()) {
     types.prefix_hand_over = of_caches(plan.prefix_hand_over, prefixed, plan.prefill.torus);
     types.prefix_to_decode = of_caches(plan.prefix_to_decode, prefilled, torus);

@@ -41,6 +41,20 @@ bool fits(const Shape& expected, const Layout& declared, const Shape& actual) {
   return merged == expected;
 }
 
+/// Returns the value whose partial maxima the chips hold: of each element the largest of its
+/// group's.
+Sharded largest_of_groups(const Layout& declared, const Sharded& value) {
+  ChipArrays<float> most(value.f32().size());
+  for (std::size_t chip = 0; chip < most.size(); ++chip) {
+    Buffer<float>& own = most[chip];
+    own = value.f32()[chip];
+    for (const int other : judged_group(declared, value.torus(), static_cast<int>(chip)))
+      for (std::size_t i = 0; i < own.size(); ++i)
+        own[i] = std::max(own[i], value.f32()[static_cast<std::size_t>(other)][i]);
+  }
+  return {value.torus(), value.layout().with_partial({}), value.shape(), std::move(most)};
+}
+
 }  // namespace
 
 Judge::Judge(const oracle::Answer& answer, const Weights& weights, Findings& findings,
@@ -86,15 +100,20 @@ void Judge::observe(const Scope& scope, const Program& program, const Op* op,
     return findings_.add(std::move(found));
   }
   const bool integer = value.is_integral();
-  const bool partial = value.holds_field() ? value.layout().is_partial() : value.holds_partial();
+  const bool by_max = declared.layout.is_partial_max() && value.layout() == declared.layout &&
+                      std::holds_alternative<ChipArrays<float>>(value.data());
+  const bool partial =
+      by_max || (value.holds_field() ? value.layout().is_partial() : value.holds_partial());
   if (partial != declared.layout.is_partial() || integer != expected.integer) {
     Finding found = wrong();
     found.expected = declared.layout.to_string();
     found.actual = partial ? "partial sums" : integer ? "int32" : "complete f32";
     return findings_.add(std::move(found));
   }
-  const Comparison comparison =
-      compare(expected, declared.layout, value, threads_ != nullptr ? *threads_ : calling_thread());
+  Threads& threads = threads_ != nullptr ? *threads_ : calling_thread();
+  const Comparison comparison = by_max ? compare(expected, declared.layout.with_partial({}),
+                                                 largest_of_groups(declared.layout, value), threads)
+                                       : compare(expected, declared.layout, value, threads);
   judgement_.elements += comparison.elements;
   if (comparison.mismatch) return findings_.add(with_mismatch(wrong(), *comparison.mismatch));
   if (element_count(value.shape()) > 0) ++judgement_.tensors;

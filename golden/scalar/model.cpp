@@ -96,15 +96,17 @@ ScalarModel::ScalarModel(const RunPlan& plan, const Weights& weights, const IntT
 
 void ScalarModel::empty_caches(std::int64_t rows) {
   const ModelConfig& c = plan_.source_case.model;
-  Known empty;
-  for (const auto& [name, layout] : plan_.prefill.caches()) {
-    const Shape shape =
-        c.rows != nullptr
-            ? padding_.placed(layout.letters(), shape_of(layout.letters(), c, {.B = rows}))
-            : Shape{rows, 0, padding_.placed('K', c.K), c.Q};
-    empty[name] = std::make_shared<const Value>(Value{{}, shape, {{}}, {}});
+  caches_.clear();
+  for (std::int64_t l = 0; l < c.layers; ++l) {
+    Known& empty = caches_.emplace_back();
+    for (const auto& [name, layout] : plan_.prefill.caches(l)) {
+      const Shape shape =
+          c.rows != nullptr
+              ? padding_.placed(layout.letters(), shape_of(layout.letters(), c, {.B = rows}))
+              : Shape{rows, 0, padding_.placed('K', c.K), c.Q};
+      empty[name] = std::make_shared<const Value>(Value{{}, shape, {{}}, {}});
+    }
   }
-  caches_.assign(static_cast<std::size_t>(c.layers), empty);
 }
 
 std::string ScalarModel::key(const Program& program, int layer, const std::string& value) {
@@ -226,23 +228,28 @@ bool ScalarModel::next_pass() {
 }
 
 void ScalarModel::hand_over(Phase next) {
-  const auto through = [&](const Program& program, std::vector<Known>& caches,
-                           bool crossed = false) {
-    // Values that crossed to another torus are shown there even if no op follows.
-    if (program.ops.empty() && !crossed) return;
-    for (std::size_t l = 0; l < caches.size(); ++l)
-      caches[l] = run(program, static_cast<int>(l), caches[l]);
+  const auto through = [&](auto&& program_of, std::vector<Known>& caches, bool crossed = false) {
+    for (std::size_t l = 0; l < caches.size(); ++l) {
+      const Program& program = program_of(static_cast<std::int64_t>(l));
+      // Values that crossed to another torus are shown there even if no op follows.
+      if (!program.ops.empty() || crossed) caches[l] = run(program, static_cast<int>(l), caches[l]);
+    }
+  };
+  const auto always = [](const Program& program) {
+    return [&](std::int64_t) -> const Program& { return program; };
   };
   if (pass_.phase == Phase::prefix && next != Phase::prefix) {
     for (std::size_t l = 0; l < caches_.size(); ++l)
       prefixes_[l] = {{"prefix k_cache", caches_[l].at("k_cache")},
                       {"prefix v_cache", caches_[l].at("v_cache")}};
-    through(plan_.prefix_hand_over, prefixes_);
+    through(always(plan_.prefix_hand_over), prefixes_);
     empty_caches(prompt_.shape[0]);
   }
   if (pass_.phase == Phase::prefill && next == Phase::decode) {
-    through(plan_.hand_over, caches_, plan_.crosses);
-    if (plan_.passes.prefix().given()) through(plan_.prefix_to_decode, prefixes_, plan_.crosses);
+    through([&](std::int64_t l) -> const Program& { return plan_.hand_over_program(l); }, caches_,
+            plan_.crosses);
+    if (plan_.passes.prefix().given())
+      through(always(plan_.prefix_to_decode), prefixes_, plan_.crosses);
   }
 }
 

@@ -101,14 +101,18 @@ Value reshaped(const Op& op, const Value& t, const Torus& torus) {
   Value out = t;
   const Layout& to = op.results[0].layout;
   if (op.kind == OpKind::split_dim) {
-    const std::size_t d = t.layout.find(op.dim).value();
-    const std::int64_t outer = op.parts > 0 ? op.parts : torus.size(to.dims()[d].axes);
-    out.shape[d] /= outer;
-    out.shape.insert(out.shape.begin() + static_cast<std::ptrdiff_t>(d), outer);
+    std::size_t d = t.layout.find(op.dim).value();
+    const Shape extents = op.parts.empty() ? Shape{torus.size(to.dims()[d].axes)} : op.parts;
+    for (const std::int64_t extent : extents) {
+      out.shape[d] /= extent;
+      out.shape.insert(out.shape.begin() + static_cast<std::ptrdiff_t>(d++), extent);
+    }
   } else {
     const std::size_t d = t.layout.find(op.parameter[0]).value();
-    out.shape[d] *= out.shape[d + 1];
-    out.shape.erase(out.shape.begin() + static_cast<std::ptrdiff_t>(d) + 1);
+    for (std::size_t i = 1; i < op.parameter.size(); ++i) {
+      out.shape[d] *= out.shape[d + 1];
+      out.shape.erase(out.shape.begin() + static_cast<std::ptrdiff_t>(d) + 1);
+    }
   }
   return out;
 }
@@ -286,7 +290,7 @@ Results results_of(const Op& op, const std::vector<const Value*>& args, const Se
       return {moved(op, t)};
     case OpKind::reduce_scatter:
     case OpKind::all_reduce:
-      return {reduction(op, t, setting)};
+      return {op.by_max ? largest_part(op, t, setting) : reduction(op, t, setting)};
     case OpKind::last:
       return {last_token(t, setting.rows)};
     case OpKind::split_dim:

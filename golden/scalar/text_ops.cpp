@@ -8,6 +8,7 @@
 
 #include "golden/scalar/detail/letters.h"
 #include "golden/scalar/order.h"
+#include "golden/scalar/ring_place.h"
 #include "oracle/graph/detail/exact.h"
 #include "oracle/numeric/detail/functions.h"
 #include "weights/base/detail/index.h"
@@ -51,6 +52,9 @@ class AtElement {
   TextSizes sizes_;
   oracle::graph::Exact exact_;
 };
+
+/// The largest of nothing.
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
 /// A value with the declared letters of an op's result.
 struct Made {
@@ -113,32 +117,66 @@ Value where_present(const Op& op, Value value, const std::vector<const Value*>& 
   return value;
 }
 
+namespace {
+
+/// A reduction of some numbers, in their order.
+float reduced(const Op& op, const std::vector<float>& all, bool act_bf16) {
+  if (op.kind == OpKind::stored_sum) {
+    float total = 0.0F;
+    for (const float v : all) {
+      total = total + v;
+      if (act_bf16) total = oracle::bf16(total);
+    }
+    return total;
+  }
+  const bool most = op.kind == OpKind::max;
+  if (all.empty() && most && op.results[0].layout.is_partial()) return kNothing;
+  const std::string nothing = op.to_string() + " is of nothing that exists";
+  if (all.empty() && most) throw Error("max_empty", nothing);
+  if (all.empty()) throw Error("mean_empty", nothing);
+  if (most) return *std::max_element(all.begin(), all.end());
+  return static_cast<float>(wide(std::accumulate(all.begin(), all.end(), 0.0F)) /
+                            static_cast<double>(all.size()));
+}
+
+}  // namespace
+
 Value locally_reduced(const Op& op, const std::vector<const Value*>& args, const Setting& setting) {
   const Value& x = *args[0];
-  Made made(op);
-  made.value.shape = extents(made.letters, args);
+  Value made{{}, extents(op.results[0].layout.letters(), args), {}, {}};
   const Shape over = extents(op.parameter, args);
-  each_element(made.letters, made.value.shape, {}, [&](const ByLetter& of_result) {
-    std::vector<float> all;
-    each_element(op.parameter, over, of_result, [&](const ByLetter& element) {
-      if (exists(op, args, element)) all.push_back(x.whole()[element.in(x)]);
-    });
-    if (op.kind == OpKind::stored_sum) {
-      float total = 0.0F;
-      for (const float v : all) {
-        total = total + v;
-        if (setting.act_bf16) total = oracle::bf16(total);
-      }
-      return made.put(total);
+  for_each_place(op.results[0].layout.partial(), setting.torus, [&](const Place& place) {
+    // The block of the letters that are reduced, on the chips of this place.
+    Shape block = over, first;
+    for (std::size_t d = 0; d < over.size(); ++d) {
+      const Axes axes = x.layout.axes(op.parameter[d]);
+      block[d] /= setting.torus.size(axes);
+      first.push_back(block[d] * block_over(axes, setting.torus, place));
     }
-    const bool most = op.kind == OpKind::max;
-    if (all.empty())
-      throw Error(most ? "max_empty" : "mean_empty", op.to_string() + " is of nothing that exists");
-    if (most) return made.put(*std::max_element(all.begin(), all.end()));
-    made.put(static_cast<float>(wide(std::accumulate(all.begin(), all.end(), 0.0F)) /
-                                static_cast<double>(all.size())));
+    std::vector<float>& part = made.parts.emplace_back();
+    each_element(op.results[0].layout.letters(), made.shape, {}, [&](const ByLetter& of_result) {
+      std::vector<float> all;
+      each_element(op.parameter, block, of_result, [&](ByLetter element) {
+        for (std::size_t d = 0; d < first.size(); ++d) element[op.parameter[d]] += first[d];
+        if (exists(op, args, element)) all.push_back(x.whole()[element.in(x)]);
+      });
+      part.push_back(reduced(op, all, setting.act_bf16));
+    });
   });
-  return std::move(made.value);
+  return made;
+}
+
+Value largest_part(const Op& op, const Value& t, const Setting& setting) {
+  Value out{{}, t.shape, {}, {}};
+  const Layout& to = op.results[0].layout;
+  for_each_place(to.partial(), setting.torus, [&](const Place& place) {
+    std::vector<float>& most = out.parts.emplace_back(at(element_count(t.shape)), kNothing);
+    for (const std::vector<float>* part : members(op, t, setting.torus, place))
+      for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], (*part)[i]);
+    if (!to.is_partial() && std::count(most.begin(), most.end(), kNothing) > 0)
+      throw Error("max_empty", op.to_string() + " is of nothing that exists");
+  });
+  return out;
 }
 
 Value top_marked(const Op& op, const std::vector<const Value*>& args) {

@@ -11,8 +11,11 @@ namespace shardproof::scalar {
 
 /// map: the expression, in f64, rounded once; +0 where the indicator is 0.
 Value mapped(const Op& op, const std::vector<const Value*>& args, const Setting& setting);
-/// max, mean, stored_sum. Throws Error("max_empty", ...) and Error("mean_empty", ...).
+/// max, mean, stored_sum; of sharded letters a maximum for each place, -inf that of nothing. Throws
+/// Error("max_empty", ...) and Error("mean_empty", ...).
 Value locally_reduced(const Op& op, const std::vector<const Value*>& args, const Setting& setting);
+/// all_reduce by max. Throws Error("max_empty", ...).
+Value largest_part(const Op& op, const Value& t, const Setting& setting);
 /// top.
 Value top_marked(const Op& op, const std::vector<const Value*>& args);
 /// A sum as a contraction of its operand with ones.

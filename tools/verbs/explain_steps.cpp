@@ -121,7 +121,7 @@ int draw(const Subject& of, const std::vector<Explained>& layers,
 void print_text(const LayerKind& kind, const Subject& of, const PhasePrograms& phase) {
   const Case& c = of.c();
   std::vector<std::string> caches;
-  for (const auto& [name, layout] : phase.caches())
+  for (const auto& [name, layout] : phase.caches(kind.layers[0]))
     caches.push_back(fmt::format("{} is {}", name, layout.to_string()));
   const std::string title = title_of(kind, c.model.layers);
   fmt::print("# {} of {} as a program (docs/program.md).\n",

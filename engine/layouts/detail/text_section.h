@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -47,9 +48,14 @@ class TextSectionWriter {
   void line(const TextLine& line);
   void map(const TextLine& line);
   void einsum(const TextLine& line);
+  /// Shards what a further term contracts over the axes over which the first is partial, if its
+  /// extent allows it: all terms are one sum.
+  void shard_contracted(const Layout& product, const ContractionTerm& term, Layout& a,
+                        Layout& b) const;
   /// A product of elements, of operands that may be int32.
   void product_of_elements(const TextLine& line);
   void sum(const TextLine& line);
+  void max(const TextLine& line);
   void local_reduction(const TextLine& line);
   void top(const TextLine& line);
   void gather(const TextLine& line);
@@ -57,6 +63,9 @@ class TextSectionWriter {
   void turn(const TextLine& line);
   void split(const TextLine& line);
   void merge(const TextLine& line);
+  /// Leaves the axes of dims, which are seen as one, as far as a block of them is a block of that
+  /// one; returns its axes.
+  Axes whole_blocks(std::vector<Layout::Dim>& parts) const;
 
   /// Keeps a complete value, and leads it through the table's line, if it has one.
   void keep(const TextLine& line, const WrittenValue& value);
@@ -68,8 +77,7 @@ class TextSectionWriter {
   /// Returns the cheapest path of a value. Throws Error("layouts_c4", ...) if there is none.
   Path path(const std::string& name, const Layout& from, const Layout& to) const;
   /// Returns where a contraction takes an operand that is no matrix, beside `matrix` or another.
-  Layout operand_layout(const std::string& name, const std::string& letters, const Layout* matrix,
-                        const TextLine& line);
+  Layout operand_layout(const TextLine& line, std::size_t operand, const Layout* matrix);
   /// Returns the layout of one term's result. Throws Error("layouts_c6", ...) if an axis is used
   /// twice.
   Layout product_layout(const TextLine& line, std::size_t term, const Layout& a,
@@ -86,7 +94,10 @@ class TextSectionWriter {
   static bool is_integer(const std::string& name) {
     return name == "ids" || name == "pos" || name == "slot";
   }
-  /// Brings an operand to where some of its letters are unsharded.
+  /// Returns where an operand is reduced: where it is; of heads, of caches and weights, where their
+  /// letters say.
+  Layout here(const std::string& name);
+  /// Brings an operand to where it is reduced, with some of its letters unsharded.
   WrittenValue bring_whole(const std::string& name, std::string_view letters);
   /// Returns the layout in which a pointwise line is computed.
   Layout layout_of_map(const TextLine& line, const std::vector<std::string>& operands);

@@ -14,14 +14,15 @@ std::int64_t stride_of(const Shape& shape, std::size_t dim) {
 }
 
 /// Offsets in `of` (letters with shape) of the combined index over `group`, whose extents are
-/// read from `extents_of`.
+/// read from `of`, or from `beside`.
 Offsets offsets_of_group(const std::string& group, const std::string& of, const Shape& shape,
-                         const std::string& extents_of, const Shape& extents) {
+                         const std::string& beside, const Shape& other) {
   Offsets result{0};
   for (char c : group) {
     const std::size_t at = of.find(c);
-    const std::int64_t stride = stride_of(shape, at);
-    const std::int64_t extent = extents[extents_of.find(c)];
+    const bool has = at != std::string::npos;
+    const std::int64_t stride = has ? stride_of(shape, at) : 0;
+    const std::int64_t extent = has ? shape[at] : other[beside.find(c)];
     Offsets wider;
     wider.reserve(result.size() * static_cast<std::size_t>(extent));
     for (std::int64_t base : result)
@@ -43,16 +44,23 @@ bool lie_as_matrix(const Offsets& rows, const Offsets& columns) {
 
 }  // namespace
 
-LocalTerm::LocalTerm(const EinsumSpec::Term& term, const Shape& a, const Shape& b) {
-  std::string batch, m, n;
-  for (char c : term.result) {
-    const bool in_a = term.a.find(c) != std::string::npos;
-    const bool in_b = term.b.find(c) != std::string::npos;
+ResultLetters::ResultLetters(const EinsumSpec& spec) {
+  for (const char c : spec.terms[0].result) {
+    bool in_a = false, in_b = false;
+    for (const EinsumSpec::Term& term : spec.terms) {
+      in_a = in_a || term.a.find(c) != std::string::npos;
+      in_b = in_b || term.b.find(c) != std::string::npos;
+    }
     (in_a && in_b ? batch : in_a ? m : n) += c;
   }
+}
+
+LocalTerm::LocalTerm(const EinsumSpec::Term& term, const ResultLetters& letters, const Shape& a,
+                     const Shape& b) {
+  const auto& [batch, m, n] = letters;
   const std::string k = EinsumSpec::contracted(term);
   for (char c : k) k_extents_.emplace_back(c, a[term.a.find(c)]);
-  a_batch_ = offsets_of_group(batch, term.a, a, term.a, a);
+  a_batch_ = offsets_of_group(batch, term.a, a, term.b, b);
   b_batch_ = offsets_of_group(batch, term.b, b, term.a, a);
   a_m_ = offsets_of_group(m, term.a, a, term.a, a);
   a_k_ = offsets_of_group(k, term.a, a, term.a, a);

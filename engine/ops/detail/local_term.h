@@ -12,12 +12,21 @@
 
 namespace shardproof {
 
+/// The letters of a contraction's result, in its order, by what they are in all of its terms: m in
+/// a alone, n in b alone, all others are batch letters. An operand that lacks one is repeated.
+struct ResultLetters {
+  std::string batch, m, n;
+
+  explicit ResultLetters(const EinsumSpec& spec);
+};
+
 /// One term's local index arithmetic: offsets in a and b of the letters of a group, the group's
-/// combined index being row-major. Batch letters are in a, b and the result; m in a, n in b.
+/// combined index being row-major.
 class LocalTerm {
  public:
   /// `a` and `b` are local shapes.
-  LocalTerm(const EinsumSpec::Term& term, const Shape& a, const Shape& b);
+  LocalTerm(const EinsumSpec::Term& term, const ResultLetters& letters, const Shape& a,
+            const Shape& b);
 
   /// Returns this term with the contracted elements in the order in which a ring of K chips
   /// delivers them to chip `chip`.

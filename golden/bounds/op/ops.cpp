@@ -155,6 +155,7 @@ Allowed allowed(const Op& op, std::size_t result, const std::vector<const Value*
       return {{}, bounds_of_product(op, args, setting)};
     case OpKind::reduce_scatter:
     case OpKind::all_reduce:
+      if (op.by_max) break;
       return {{}, bounds_of_reduction(op, t, setting)};
     case OpKind::add:
       return each_number(t, [&](std::size_t i) { return x(0, i) + x(1, i); });

@@ -26,6 +26,8 @@ using dump::same_bits;
 constexpr std::int64_t kBlock = 2;
 
 Sharded engine_result(const Op& op, const Sharded& t) {
+  if (op.by_max)
+    throw Error("golden_operand", fmt::format("{} is not of partial sums", op.to_string()));
   switch (op.kind) {
     case OpKind::all_gather:
       return all_gather(t, op.dim, op.axes);

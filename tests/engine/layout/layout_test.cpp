@@ -31,6 +31,21 @@ TEST(Layout, ReadsThePapersNotation) {
   EXPECT_FALSE(Layout::parse("E_yz") == Layout::parse("E_zy"));
 }
 
+TEST(Layout, MayBeAPartialMaximum) {
+  const Layout most = Layout::parse("BL_z partialmax-yx");
+  EXPECT_EQ(most.to_string(), "BL_z partialmax-xy");
+  EXPECT_TRUE(most.is_partial() && most.is_partial_max());
+  EXPECT_EQ(most.used().to_string(), "xyz");
+  EXPECT_FALSE(most == Layout::parse("BL_z partialsum-xy"));
+  EXPECT_EQ(most.with_partial(Axes::parse("y")).to_string(), "BL_z partialmax-y");
+  EXPECT_EQ(most.with_axes(1, {}).to_string(), "BL partialmax-xy");
+  EXPECT_EQ(most.with_partial({}), Layout::parse("BL_z"));
+  EXPECT_FALSE(Layout::parse("BLE_x partialsum-zy").is_partial_max());
+  EXPECT_EQ(Layout(most.dims(), {}, true), Layout::parse("BL_z"));
+  EXPECT_EQ(label_of([] { Layout::parse("BLE partialmax-"); }), "layout_c0");
+  EXPECT_EQ(label_of([] { Layout::parse("BE_x partialmax-x"); }), "layout_c3");
+}
+
 TEST(Layout, HasAnyLettersButThoseOfAxes) {
   const Layout layout = Layout::parse("K_xgE_zyaG");
   EXPECT_EQ(layout.to_string(), "K_xgE_zyaG");
@@ -99,7 +114,7 @@ RC_GTEST_PROP(LayoutLaw, AnyTextIsALayoutOrAnError, ()) {
   std::string text;
   for (int i = draw_int(0, 8); i > 0; --i)
     text += *rc::gen::element<std::string>("B", "E", "_", "x", "y", "z", "X", "w", " ",
-                                           " partialsum-", "-");
+                                           " partialsum-", " partialmax-", "-");
   const std::string label = label_of([&] { Layout::parse(text); });
   RC_CLASSIFY(label.empty(), "a layout");
   if (label.empty()) {

@@ -162,15 +162,67 @@ TEST(TextPrograms, RefuseLinesWithoutSteps) {
       with("mid : BLE = add(in, mul(attn_out, einsum(BL,BL->B; pos, pos)))"),
       "layouts_c12: m.model line 54: mid_1: it contracts int32 numbers, for which programs have "
       "no step");
-  EXPECT_EQ(refusal("gemma-2", "k_cache : BMKQ = append(k_rot, pos)",
-                    "k_cache : BMKQ = append(k_rot, pos)\nmore : BMKQ = append(v, pos) if local",
-                    kPlainTable),
-            "layouts_c12: m.model line 53: more: it is a cache of some layers alone, for which "
-            "programs have no step");
+  EXPECT_EQ(
+      with("mid : BLE = add(in, mul(attn_out, sum(pos, L)))"),
+      "layouts_c12: m.model line 54: mid_1: it takes int32 pos, for which programs have no step");
   EXPECT_EQ(refusal("experts", "left : BLNY = mul(wanted, open) unless dense",
                     "left : BLNY where open = wanted unless dense", kPlainTable),
-            "layouts_c12: m.model line 79: best: its operand exists where open, which has N, for "
+            "layouts_c12: m.model line 84: best: its operand exists where open, which has N, for "
             "which programs have no step");
+}
+
+TEST(TextPrograms, OfMaximaOverShardedDimsAndCachesOfSomeLayers) {
+  const PhasePrograms p =
+      programs(config_of(handed("experts")), Strategy::parse("ws2d:batch").table());
+  expect_lines(p.layer_program(1),
+               {"norm2_scale_2 : BL partialmax-x = max(norm2_scale_1, E) is norm2_scale_2",
+                "norm2_scale_2a : BL = all_reduce(norm2_scale_2, x by max) is norm2_scale_2",
+                "output out, k_cache, v_cache, load_cache"});
+  expect_lines(p.layer, {"output out, k_cache, v_cache"});
+  const auto names = [&](std::int64_t layer) {
+    std::vector<std::string> all;
+    for (const auto& [name, layout] : p.caches(layer)) all.push_back(name);
+    return all;
+  };
+  EXPECT_EQ(names(0), (std::vector<std::string>{"k_cache", "v_cache"}));
+  EXPECT_EQ(names(1), (std::vector<std::string>{"k_cache", "v_cache", "load_cache"}));
+}
+
+TEST(TextPrograms, OfViewsOfThreeDims) {
+  std::string text = print_model_text(handed("llama-3"));
+  const auto put = [&](const std::string& old_text, const std::string& new_text) {
+    const auto at = text.find(old_text);
+    ASSERT_NE(at, std::string::npos) << old_text;
+    text.replace(at, old_text.size(), new_text);
+  };
+  put("dim G = H // K", "dim G = H // K\ndim A halves of groups\ndim C = H // (A * K)");
+  put("q_group : BLKGQ = split_dim(q_rot, H->KG)",
+      "q_parts : BLKACQ = split_dim(q_rot, H->KAC)\nq_back : BLHQ = merge_dim(q_parts, KAC->H)\n"
+      "q_group : BLKGQ = split_dim(q_back, H->KG)");
+  const PhasePrograms p = programs(config_of(parse_model_text(text, "m.model"), {{"A", "2"}}),
+                                   Strategy::parse("ws1d:heads").table());
+  expect_lines(p.layer, {"q_parts : BLK_zACQ = split_dim(q_rotg, H->K_zAC, 6 2) is q_parts",
+                         "q_partss2 : BLK_zA_yC_xQ = slice(q_partss, A, y) is q_parts"});
+}
+
+TEST(TextPrograms, OfTwoTermsThatArePartialAlike) {
+  std::string text = print_model_text(handed("llama-3"));
+  const auto put = [&](const std::string& old_text, const std::string& new_text) {
+    const auto at = text.find(old_text);
+    ASSERT_NE(at, std::string::npos) << old_text;
+    text.replace(at, old_text.size(), new_text);
+  };
+  put("dim P positions", "dim P positions\ndim R rank");
+  put("weight wq : EHQ", "weight wq : EHQ\nweight wq_down : ER\nweight wq_up : RHQ");
+  put("q : BLHQ = store(einsum(BLE,EHQ->BLHQ; norm, wq))",
+      "low : BLR = store(einsum(BLE,ER->BLR; norm, wq_down))\n"
+      "q : BLHQ = store(einsum(BLE,EHQ->BLHQ + BLR,RHQ->BLHQ; norm, wq; low, wq_up))");
+  const PhasePrograms p = programs(config_of(parse_model_text(text, "m.model"), {{"R", "4"}}),
+                                   Strategy::parse("ws2d:batch").table());
+  expect_lines(p.layer, {"lows : BLR_x = slice(low, R, x) is low",
+                         "wq_up_s : R_xH_zyQ = slice(wq_up, R, x) is weight wq_up",
+                         "q_1 : BLH_zyQ partialsum-x = einsum(BLE,EHQ->BLHQ + BLR,RHQ->BLHQ; norm, "
+                         "wq; lows, wq_up_s) is q_1"});
 }
 
 TEST(TextPrograms, OfWhatExistsInPlaces) {
@@ -185,8 +237,8 @@ TEST(TextPrograms, OfWhatExistsInPlaces) {
   expect_lines(
       p.layer_program(1),
       {"open : BLN = top(group, N, 2) is open", "chosen : BLX = top(best, X, 3) is chosen",
-       "picked : BLX = map(prob where chosen) is picked",
-       "typical_1 : BL = mean(picked where chosen, X) is typical_1",
+       "picked : B_zyxLX = map(probs where chosens) is picked",
+       "typical_1 : B_zyxL = mean(picked where chosens, X) is typical_1",
        "e_gate : BLXD partialsum-x = einsum(BLE,XED->BLXD; norm2, we_gate where chosen) is e_gate",
        "e_gatea : BLXD = all_reduce(e_gate, x) is e_gate"});
   const auto table = Strategy::parse("ws1d:heads").table();
@@ -194,13 +246,17 @@ TEST(TextPrograms, OfWhatExistsInPlaces) {
       "model m\ndim E one\ndim F two\ndim H three\ndim Q four\ndim V five\nsmall E=24, F=24, H=24, "
       "Q=4, V=24\nembedding\nweight table : VE\nweight slopes : H\n"
       "embed : BLE = gather(table, ids, V)\nramp : HM = einsum(H,M->HM; slopes, slot)\n"
-      "last : BL = within(pos, 3, 4)\nlayer\nweight wk : EQ\nweight wq : EHQ\nweight w : EF\n"
+      "last : BL = within(pos, 3, 4)\nlayer\nweight g : E is gain\nweight wk : EQ\nweight wq : "
+      "EHQ\nweight w : EF\n"
       "k : BLQ = einsum(BLE,EQ->BLQ; in, wk)\nk_cache : BMQ = append(k, pos)\n"
       "q : BLHQ = einsum(BLE,EHQ->BLHQ; in, wq)\n"
       "score : BLHM = add(einsum(BLHQ,BMQ->BLHM; q, k_cache), ramp)\n"
-      "most : BL where last = max(score, HM)\nout : BLE = mul(in, most)\n"
+      "gain : BL = einsum(E,BLE->BL; g, in)\n"
+      "most : BL where last = max(score, HM)\nout : BLE = mul(mul(in, most), gain)\n"
       "head\nlogits : BLV = einsum(BLE,VE->BLV; in, table)\n");
   const PhasePrograms of_heads = programs(config_of(text), table);
+  expect_lines(of_heads.layer,
+               {"input g : E is weight g", "gain : BL = einsum(E,BLE->BL; g, xg) is gain"});
   expect_lines(of_heads.embed, {"ramp : H_zyxM = map(add(mul(slopes, slot), 0)) is ramp"});
 }
 

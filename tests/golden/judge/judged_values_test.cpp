@@ -121,7 +121,7 @@ Tried spoil_everything(const RecordedRun& run, Observer& judge, const Findings& 
 
 /// Those of every op; one of which rows share three prefixes: they are prefilled on all chips, read
 /// by a third of them each in the prefill and with a third of their heads in the decode, so that
-/// both hand-overs move them; and one of a model's text, whose steps turn and gather.
+/// both hand-overs move them; and two of models' texts, whose steps turn, gather and choose.
 std::vector<Case> cases() {
   std::vector<Case> all = cases_of_every_op();
   for (const std::string& model : two_models()) all.push_back(parse_case(model + kRun));
@@ -131,6 +131,10 @@ std::vector<Case> cases() {
   all.push_back(parse_case(std::string("model=") + SHARDPROOF_TEST_DATA +
                            "/models/llama-3.model,layers=1,E=12,F=12,H=6,K=6,Q=4,V=12,P=8 "
                            "torus=2x1x3 batch=6 prefill=ws2d:batch prompt=2 gen=2"));
+  // One chip on x: of partial maxima over several the exact regime sees the largest alone.
+  all.push_back(parse_case(std::string("model=") + SHARDPROOF_TEST_DATA +
+                           "/models/experts.model,E=12,F=12,H=4,K=2,Q=4,V=12,P=8,D=2 "
+                           "torus=1x1x2 batch=2 prefill=ws2d:batch prompt=2 gen=2"));
   return all;
 }
 

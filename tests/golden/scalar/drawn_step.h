@@ -120,6 +120,7 @@ struct RunStep {
     reduce.kind = OpKind::all_reduce;
     reduce.args = {"y"};
     reduce.axes = made.layout.partial();
+    reduce.by_max = made.layout.is_partial_max();
     reduce.results = op.results;
     reduce.results[0].name = "z";
     reduce.results[0].layout = made.layout.with_partial(Axes());

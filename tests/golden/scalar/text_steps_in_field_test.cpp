@@ -48,6 +48,22 @@ RC_GTEST_PROP(TextStepsInTheField, OnChipsHaveTheElementsOfOneChip, ()) {
   RC_ASSERT(wrong == 0U);
 }
 
+TEST(TextStepsInTheField, TopIsRefused) {
+  const auto field = field_of(7);
+  const StepForm form{"top(x, E, 1)", {"BE"}, "E"};
+  DrawnStep step;
+  step.axes = {{'B', {}}, {'E', {}}};
+  step.operands.push_back({"BE", {1, 2}, {1.0F, 2.0F}, {}, false});
+  Numerics numerics;
+  numerics.regime = Regime::field;
+  try {
+    RunStep(form, step, Torus(), false, put_elements(field)).result(numerics, field);
+    FAIL() << "it is not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.label(), "top_order");
+  }
+}
+
 /// The degree of a map's result on operands of degree 1 with dims BE, 2x3, on two chips of x.
 struct Degree {
   FieldDegree degree;

@@ -54,6 +54,23 @@ TEST(TextOfExperts, IsEqual) {
     require_equal(std::array{"experts"}, keys);
 }
 
+/// The same text without top, so that its maxima of sharded dims, its means and its caches of some
+/// layers are judged in the field, too.
+TEST(TextOfExperts, IsEqualInTheFieldWithoutTop) {
+  std::string text = print_model_text(text_model(case_of_text("experts", "").model)->text());
+  for (const auto& [old_text, new_text] :
+       std::map<std::string, std::string>{{"top(group, N, groups)", "within(group, -1000, 1000)"},
+                                          {"top(best, X, experts)", "within(best, -1000, 1000)"}})
+    text.replace(text.find(old_text), old_text.size(), new_text);
+  for (const char* keys : {"torus=2x2x2 prefill=ws2d:batch", "torus=4x2x3 prefill=wg-xyz:batch",
+                           "torus=2x1x3 prefill=ws2d:heads decode=ws1d:heads act=bf16"}) {
+    OracleMemo memo;
+    const Case c = case_with_text(parse_model_text(text), fmt::format("{} regime=field", keys));
+    const Judgement judgement = verify_case(c, memo);
+    EXPECT_EQ(judgement.verdict, Verdict::equal) << c << "\n" << judgement.reason();
+  }
+}
+
 TEST(TextOfExperts, HasNoMeaningInTheField) {
   const Case c = case_of_text("experts", "torus=1x2x1 prefill=ws1d:heads regime=field");
   try {

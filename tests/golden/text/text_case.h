@@ -44,6 +44,7 @@ inline RunPlan plan_of_other_text(const Case& c, const ModelText& text) {
     for (Program& program : phase->other_layers) program.rows = c.model.rows;
   }
   plan.hand_over.rows = c.model.rows;
+  for (Program& one : plan.other_hand_overs) one.rows = c.model.rows;
   return plan;
 }
 

@@ -101,6 +101,9 @@ std::vector<Layout> ArrayValues::layouts(const std::vector<Subject>& subjects) c
     if (!std::is_permutation(have.begin(), have.end(), s.dims.begin(), s.dims.end()))
       refuse("dump_layout", "{} has not the dims of {}, {}", layouts[i].to_string(), s.title(),
              s.dims);
+    if (layouts[i].is_partial_max())
+      refuse("dump_layout", "{} is a partial maximum; write the maximum that it becomes",
+             layouts[i].to_string());
   }
   return layouts;
 }

@@ -60,6 +60,7 @@ double bytes_of(const Program& program, const ValueTypes& types, const Torus& to
     for (const ValueDecl& r : op.results) {
       const std::size_t texts = 2 * (op.to_string().size() + r.name.size());
       const Type& type = types.at(r.name);
+      if (type.layout.is_partial_max()) continue;
       // Outputs of ops that only move data are stored once.
       const bool moves = op_row(op.kind).only_moves && !type.layout.is_partial() &&
                          type.shape == types.at(op.args[0]).shape;
