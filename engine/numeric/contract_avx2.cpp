@@ -5,7 +5,6 @@
 
 // 16 registers: at most 12 accumulators in a tile.
 namespace {
-
 constexpr int vectors_for(int rows) { return rows <= 1 ? 8 : rows <= 3 ? 4 : 2; }
 
 struct Single {

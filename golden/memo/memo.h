@@ -27,9 +27,8 @@ class Memo {
     bool asked = false;
     {
       const std::lock_guard lock(mutex_);
-      const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-        return entry.key == key && entry.passes == passes;
-      });
+      const auto at = std::ranges::find_if(
+          entries_, [&](const Entry& entry) { return entry.key == key && entry.passes == passes; });
       if (at != entries_.end()) {
         asked = true;
         answer = at->known;

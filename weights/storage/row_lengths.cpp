@@ -52,8 +52,7 @@ std::vector<std::int64_t> lengths_of_rows(const RowLengths& lengths, std::uint64
   std::vector<std::int64_t> of_rows(static_cast<std::size_t>(batch), prompt);
   for (std::size_t r = 0; r < of_rows.size(); ++r)
     if (lengths.ragged)
-      of_rows[r] =
-          prefix + 1 + ranged(counter_random(seed, "length", r)[0], 0, prompt - prefix - 1);
+      of_rows[r] = prefix + ranged(counter_random(seed, "length", r)[0], 1, prompt - prefix);
     else if (!lengths.cycle.empty())
       of_rows[r] = lengths.cycle[r % lengths.cycle.size()];
   return of_rows;

@@ -19,7 +19,7 @@ class TextModel : public ModelRows {
   /// `line` names it in case lines: "my.model,E=64". Throws Error("model_c17", ...) (two sections
   /// define one name), and what sizes_of throws.
   TextModel(const ModelText& text, const TextKeys& keys, std::string line);
-  /// Of these sizes. With weights=int8 its flat form multiplies sums of codes by scales
+  /// Takes these sizes. With weights=int8 its flat form multiplies sums of codes by scales
   /// (weights/text/scales.h).
   TextModel(const ModelText& text, TextSizes sizes, std::string line, WeightType weights);
 

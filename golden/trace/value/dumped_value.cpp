@@ -25,9 +25,8 @@ bool DumpedValue::finer_than_f32() const {
 
 std::vector<int> DumpedValue::group(int chip) const {
   std::vector<int> members = judged_group(layout, torus, chip);
-  const bool whole_group = std::none_of(members.begin(), members.end(), [&](int member) {
-    return shards[static_cast<std::size_t>(member)].empty();
-  });
+  const bool whole_group = std::none_of(members.begin(), members.end(),
+                                        [&](int member) { return shards[at(member)].empty(); });
   return members.front() == chip && whole_group ? members : std::vector<int>();
 }
 
@@ -47,8 +46,7 @@ std::optional<bounds::IntervalTensor> assembled_value(const DumpedValue& dumped)
   std::vector<bool> seen(whole.size(), false);
   each_number(dumped, [&](double number, const std::vector<int>&, std::int64_t place, double) {
     const double v = number * dumped.unit(place);
-    double& center = whole.center[at(place)];
-    double& radius = whole.radius[at(place)];
+    double &center = whole.center[at(place)], &radius = whole.radius[at(place)];
     if (!seen[at(place)])
       center = v;
     else if (v != center)  // also for NaN

@@ -233,12 +233,12 @@ TEST(TextPrograms, OfWhatExistsInPlaces) {
                {"score : B_zyxLKGM = map(store(mul(dot, scale)) where near and see; scale = "
                 "0.35355339059327373 [Q=8]) is score",
                 "max : B_zyxLKG = max(score where near and see, M) is max",
-                "middle_1 : B_zyxLKG = mean(score where near and see, M) is middle_1"});
+                "middle : B_zyxLKG = mean(score where near and see, M) is middle"});
   expect_lines(
       p.layer_program(1),
       {"open : BLN = top(group, N, 2) is open", "chosen : BLX = top(best, X, 3) is chosen",
        "picked : B_zyxLX = map(probs where chosens) is picked",
-       "typical_1 : B_zyxL = mean(picked where chosens, X) is typical_1",
+       "typical : B_zyxL = mean(picked where chosens, X) is typical",
        "e_gate : BLXD partialsum-x = einsum(BLE,XED->BLXD; norm2, we_gate where chosen) is e_gate",
        "e_gatea : BLXD = all_reduce(e_gate, x) is e_gate"});
   const auto table = Strategy::parse("ws1d:heads").table();
