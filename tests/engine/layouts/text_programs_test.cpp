@@ -177,7 +177,7 @@ TEST(TextPrograms, OfMaximaOverShardedDimsAndCachesOfSomeLayers) {
   expect_lines(p.layer_program(1),
                {"norm2_scale_2 : BL partialmax-x = max(norm2_scale_1, E) is norm2_scale_2",
                 "norm2_scale_2a : BL = all_reduce(norm2_scale_2, x by max) is norm2_scale_2",
-                "output out, k_cache, v_cache, load_cache"});
+                "output outs, k_cache, v_cache, load_cache"});
   expect_lines(p.layer, {"output out, k_cache, v_cache"});
   const auto names = [&](std::int64_t layer) {
     std::vector<std::string> all;

@@ -397,7 +397,7 @@ TEST(TracesOfTexts, AWrongChoiceOfExpertsIsTheFirstDivergence) {
              {"top(group, N, groups)", "top(group, N, experts)", "open"},
              {"sum(e_weighed, X, stored)", "sum(e_out, X, stored)", "moe_out"},
              {"picked : BLX where chosen = prob", "picked : BLX = prob", "picked"},
-             {"mean(picked, X)", "mean(prob, X)", "typical_1"},
+             {"mean(picked, X)", "mean(prob, X)", "typical"},
              {"score : BLKGM where near =", "score : BLKGM =", "score"}}) {
       std::string other = print_model_text(text);
       const auto at = other.find(old_line);
