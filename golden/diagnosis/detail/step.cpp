@@ -84,8 +84,12 @@ bool Step::is_operand(const std::string& name) const {
     const ValueRow* const row = value_row(name);
     return row != nullptr && row->kind == ValueKind::checkpoint;
   }
+  // What the flat form splits off is no value of the text's own.
+  const auto& own = graph_->model().text().section(TextSection::layer).lines;
+  const bool named =
+      std::any_of(own.begin(), own.end(), [&](const TextLine& line) { return line.name == name; });
   const ValueRow* const row = value_row(name, &graph_->model());
-  return row->stored || row->cache ||
+  return (named && (row->stored || row->cache)) || name == "embed" ||
          derivation_.dumped(graph_->lines().id_of_operand(place_, name));
 }
 
