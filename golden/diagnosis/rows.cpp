@@ -31,6 +31,7 @@ bool with_bias(Q q) {
   return stored(q) && c != nullptr && c->scale.empty() && !c->scales.empty() && !c->biases.empty();
 }
 bool norm(Q q) { return stored(q) && !sums(q) && !q.step().weights(WeightKind::gain).empty(); }
+bool folded(Q q) { return norm(q) && gains_folded(q); }
 bool centered(Q q) { return norm(q) && q.step().calls(ModelOp::sub); }
 bool not_centered(Q q) { return norm(q) && !q.step().calls(ModelOp::sub); }
 bool turns(Q q) {
@@ -227,7 +228,7 @@ const std::vector<Row>& rows() {
       {kPosition, "rotated twice", 6, turns, done_twice()},
       {"head order", "", 0, any, try_heads},
       // Gains, biases and statistics of norms.
-      {kConvention, "declare norm_gain=folded", 0, gains_folded, weights_as(kGain, one)},
+      {kConvention, "declare norm_gain=folded", 0, folded, weights_as(kGain, one)},
       {kMissing, "the gain", 0, norm, weights_as(kGain, one)},
       {kDoubled, "the gain", 0, norm, weights_as(kGain, squared)},
       {kMissing, "1 is added to the gain", 5, norm, weights_as(kGain, with_one)},
