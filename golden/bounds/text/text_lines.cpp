@@ -50,6 +50,7 @@ bool is_sum(const Expression& e) {
 TextLines::TextLines(const ModelConfig& config)
     : config_(config), model_(*text_model(config)), text_(without_stores(model_.flat())) {
   for (const TextLine& line : text_.section(TextSection::layer).lines) of_layer_.insert(line.name);
+  for (const TextLine& line : text_.section(TextSection::head).lines) of_head_.insert(line.name);
   integral_ = {"pos", "slot"};
   for (const TextSection section : kTextSections)
     for (const TextLine& line : text_.section(section).lines) {
@@ -69,9 +70,10 @@ std::string TextLines::id_of(const std::string& pass, std::int64_t layer,
   return oracle::graph::value_id(pass, of_layer_.contains(own) ? layer : -1, own);
 }
 
-/// The head reads the last layer's output.
+/// The head reads the last layer's output. A term of a block's sum, which no line names, is of its
+/// layer.
 std::string TextLines::id_of_operand(const Place& place, std::string_view name) const {
-  return id_of(place.pass, of_layer_.contains(place.name) ? place.layer : model_.sizes().layers,
+  return id_of(place.pass, of_head_.contains(place.name) ? model_.sizes().layers : place.layer,
                name);
 }
 

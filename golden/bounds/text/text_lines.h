@@ -45,7 +45,7 @@ class TextLines {
   const ModelConfig& config_;
   const TextModel& model_;
   ModelText text_;
-  std::set<std::string> of_layer_;  ///< names of lines of the layer section
+  std::set<std::string> of_layer_, of_head_;  ///< names of lines of the sections
   std::set<std::string> integral_;
 };
 
