@@ -161,7 +161,7 @@ Edit partial_sums_in_bf16() {
 
 Edit operands_in_bf16() {
   return [](const Question& q, Search& search, const Row& row) {
-    const std::vector<std::string> ids = q.operands();
+    const std::vector<std::string>& ids = q.operands();
     const bool several = ids.size() > 1;
     Step::Change all;
     for (const std::string& id : ids) {
