@@ -12,6 +12,7 @@
 #include "engine/run/dim_padding.h"
 #include "engine/strategies/layer_file.h"
 #include "weights/base/error.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof {
 namespace {

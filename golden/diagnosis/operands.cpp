@@ -7,6 +7,7 @@
 #include "golden/diagnosis/detail/contraction.h"
 #include "golden/diagnosis/detail/edits.h"
 #include "golden/diagnosis/detail/trial.h"
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
