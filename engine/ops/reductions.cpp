@@ -240,17 +240,16 @@ Sharded mark_top(const Present& x, char letter, std::int64_t count, Threads& thr
   const auto body = [&](std::int64_t chip, float* out) {
     std::fill_n(out, n, 0.0F);
     const ChipElements<FloatFormulas> elements(f, x, places, chip);
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < places.in_x.first.size(); ++i) {
-      order.clear();
-      for (std::size_t k = 0; k < elements.count(); ++k)
-        if (elements.exists(i, k)) order.push_back(k);
-      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return elements.at(i, a) > elements.at(i, b);
-      });
-      for (std::size_t k = 0; k < order.size() && std::cmp_less(k, count); ++k)
-        out[elements.place(i, order[k])] = 1.0F;
-    }
+    for (std::size_t i = 0; i < places.in_x.first.size(); ++i)
+      for (std::int64_t marked = 0; marked < count; ++marked) {
+        std::optional<std::size_t> best;  // of equals the first
+        for (std::size_t k = 0; k < elements.count(); ++k)
+          if (elements.exists(i, k) && out[elements.place(i, k)] == 0.0F &&
+              (!best || elements.at(i, *best) < elements.at(i, k)))
+            best = k;
+        if (!best) break;
+        out[elements.place(i, *best)] = 1.0F;
+      }
   };
   return map_chips(f, x.value.torus(), groups_of(x, threads), x.value.layout(), x.value.shape(),
                    threads, body);
