@@ -1,6 +1,7 @@
 // What a dump's values imply for one another by the lines of a text.
 #include "golden/bounds/text/text_replay.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <memory>
 
 #include "engine/run/case_weights.h"
+#include "golden/bounds/text/text_lines.h"
 #include "oracle/graph/answer.h"
 #include "oracle/request/storage.h"
 #include "tests/golden/text/text_case.h"
@@ -263,6 +265,18 @@ TEST(TextReplay, AssumedValuesPrecedeDumpedOnes) {
   run.dump.at("prefill.c0.layer0.k").shape = {6, 3};
   TextReplay wrong = run.replay();
   EXPECT_THROW(wrong.expected("prefill.c0.layer0.k"), Error);
+}
+
+/// A term of a block's sum, which no line names, is of its layer; the head reads the last one.
+TEST(TextLines, ReadOperandsInTheLayerOfTheirValue) {
+  const ModelConfig config = model_config(
+      std::make_shared<const TextModel>(parse_model_text(kText), TextKeys(), "m.model"));
+  const TextLines lines(config);
+  for (const std::int64_t layer : {0, 1})
+    for (const char* name : {"dot", "a_term"})
+      EXPECT_EQ(lines.id_of_operand({"decode.1", layer, name}, "k"),
+                fmt::format("decode.1.layer{}.k", layer));
+  EXPECT_EQ(lines.id_of_operand({"decode.1", 0, "logits"}, "in"), "decode.1.layer1.out");
 }
 
 }  // namespace
