@@ -2,8 +2,10 @@
 
 sources.py list FOLDER prints their paths. sources.py alone FOLDER UNITY PCH prints the commands that
 only parse each, but for the first source of each of those that the build folder UNITY compiles as
-one. Headers that take long and that many sources include, directly or not, are precompiled into the
-folder PCH, and used for those that include them all: each source sees what it includes, no more."""
+one, and each header that has a unit of its own. Headers that take long and that many sources
+include, directly or not, are precompiled into the folder PCH, and used for those that include them
+all: each source sees what it includes, no more. sources.py parse FOLDER [tests] prints the commands
+that only parse what has no object file in the folder, where some targets were built before."""
 import json
 import re
 import subprocess
@@ -14,11 +16,24 @@ FEW = ("fmt/format.h", "cstdint", "optional", "string", "string_view", "vector")
 SETS = ((*FEW, "nlohmann/json.hpp"), FEW, FEW[1:])
 
 
-def units(folder):
+def commands(folder):
+    """The file, folder, command without its output, and output of each unit."""
     for unit in json.loads(Path(folder, "compile_commands.json").read_text()):
-        command, target = re.match(r"(.*?) -o (\S+)", unit["command"]).groups()
-        if not target.startswith("tests/") and "_headers.dir" not in target:
-            yield unit["file"], unit["directory"], command
+        yield unit["file"], unit["directory"], *re.match(r"(.*?) -o (\S+)", unit["command"]).groups()
+
+
+def units(folder, headers=False):
+    for file, directory, command, target in commands(folder):
+        is_header = "_headers.dir" in target
+        if headers if is_header else not target.startswith("tests/"):
+            yield file, directory, command
+
+
+def parse(folder, tests=""):
+    for file, directory, command, target in commands(folder):
+        is_wanted = "_headers.dir" not in target and (tests or not target.startswith("tests/"))
+        if is_wanted and not Path(directory, target).exists():
+            yield f"cd '{directory}' && {command} -fsyntax-only '{file}'"
 
 
 def includes(root, file, known):
@@ -45,7 +60,7 @@ def alone(folder, unity, pch):
     root = Path(__file__).resolve().parent.parent
     first = {re.search(r'#include "(\S+)"', Path(file).read_text())[1]
              for file, _, _ in units(unity) if "/Unity/" in file}
-    all_units = list(units(folder))
+    all_units = list(units(folder, headers=True))
     for i, headers in enumerate(SETS):
         precompile(headers, all_units[0][2], Path(pch, f"{i}.h"))
     known = {}
@@ -63,5 +78,5 @@ def alone(folder, unity, pch):
 if sys.argv[1] == "list":
     lines = (file for file, _, _ in units(sys.argv[2]))
 else:
-    lines = alone(*sys.argv[2:])
+    lines = {"alone": alone, "parse": parse}[sys.argv[1]](*sys.argv[2:])
 print(*lines, sep="\0", end="\0")

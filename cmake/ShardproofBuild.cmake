@@ -84,10 +84,16 @@ function(shardproof_plain source)
   endif()
 endfunction()
 
+# What a library without loops over elements costs is to compile it.
+set(shardproof_light_flags ${SHARDPROOF_LIGHT_FLAGS})
+if(SHARDPROOF_LIGHT_FLAGS STREQUAL "" AND CMAKE_BUILD_TYPE STREQUAL Release)
+  set(shardproof_light_flags -O1)
+endif()
+
 # One library of the house: NAME, the folder of its sources, others that are elsewhere, and the
 # libraries directly below it. An INTERNAL one is not installed. One that COMPUTES has loops over
-# elements and is optimized as the build type says; what the others cost is to compile them. HEADERS
-# names other precompiled headers than those of most libraries.
+# elements and is optimized as the build type says. HEADERS names other precompiled headers than
+# those of most libraries.
 function(shardproof_library name)
   cmake_parse_arguments(ARG "INTERNAL;COMPUTES" "FOLDER;HEADERS" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   if(ARG_FOLDER)
@@ -106,20 +112,29 @@ function(shardproof_library name)
   target_compile_features(shardproof_${name} PUBLIC cxx_std_20)
   target_link_libraries(shardproof_${name} PUBLIC ${ARG_PUBLIC}
     PRIVATE $<BUILD_INTERFACE:shardproof_options> ${ARG_PRIVATE})
+  set(flags)
+  if(NOT ARG_COMPUTES)
+    set(flags ${shardproof_light_flags})
+  endif()
+  target_compile_options(shardproof_${name} PRIVATE ${flags})
   if(shardproof_pch)
-    if(NOT TARGET shardproof_library_headers)
-      shardproof_precompile(shardproof_library_headers LINK fmt::fmt
-        HEADERS <algorithm> <cstdint> <functional> <map> <memory> <optional> <set> <string>
-                <utility> <vector> <fmt/format.h> <fmt/ranges.h>)
-      set_target_properties(shardproof_library_headers PROPERTIES POSITION_INDEPENDENT_CODE ON)
-    endif()
     if(NOT ARG_HEADERS)
       set(ARG_HEADERS shardproof_library_headers)
+      # A compiler takes them only with the optimization that they were compiled with.
+      if(flags STREQUAL "-O0")
+        set(ARG_HEADERS shardproof_light_headers)
+      endif()
+    endif()
+    if(NOT TARGET ${ARG_HEADERS})
+      shardproof_precompile(${ARG_HEADERS} LINK fmt::fmt
+        HEADERS <algorithm> <cstdint> <functional> <map> <memory> <optional> <set> <string>
+                <utility> <vector> <fmt/format.h> <fmt/ranges.h>)
+      set_target_properties(${ARG_HEADERS} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+      if(ARG_HEADERS STREQUAL shardproof_light_headers)
+        target_compile_options(${ARG_HEADERS} PRIVATE ${flags})
+      endif()
     endif()
     target_precompile_headers(shardproof_${name} REUSE_FROM ${ARG_HEADERS})
-  endif()
-  if(NOT ARG_COMPUTES AND CMAKE_BUILD_TYPE STREQUAL Release)
-    target_compile_options(shardproof_${name} PRIVATE -O1)
   endif()
   # What reads a user's texts and files tells libFuzzer what it did; nothing that computes does.
   if(SHARDPROOF_FUZZ AND name MATCHES

@@ -40,5 +40,5 @@ function(shardproof_check_headers)
   target_link_libraries(shardproof_headers PRIVATE shardproof::plan shardproof::verbs
                                                    shardproof_options HDF5::HDF5 libzip::zip
                                                    CLI11::CLI11 rapidcheck)
-  target_compile_options(shardproof_headers PRIVATE -O0 -Werror)
+  target_compile_options(shardproof_headers PRIVATE -Werror)
 endfunction()

@@ -115,16 +115,27 @@ class Sums : Trial {
     return site;
   }
 
-  Contraction::Counts counts(const Cut& cut, const Axes& over, int chip, const Count& count) const {
+  /// blocks[t][r]: the block over some axes that block r of part t is in.
+  using Blocks = std::vector<std::vector<int>>;
+
+  Blocks blocks_over(const Cut& cut, const Axes& over) const {
+    Blocks all(cut.parts.size());
+    for (std::size_t t = 0; t < all.size(); ++t) {
+      const Axes& axes = cut.parts[t].axes;
+      for (int r = 0; !axes.empty() && r < q_.torus().size(axes); ++r)
+        all[t].push_back(q_.torus().block(with_block(q_.torus(), 0, axes, r), over));
+    }
+    return all;
+  }
+
+  static Contraction::Counts counts(const Cut& cut, const Blocks& blocks, int own,
+                                    const Count& count) {
     Contraction::Counts all;
-    const int own = q_.torus().block(chip, over);
-    for (const Cut::Part& p : cut.parts) {
+    for (std::size_t t = 0; t < cut.parts.size(); ++t) {
       std::vector<int> of;
-      if (!p.axes.empty())
-        for (int r = 0; r < q_.torus().size(p.axes); ++r)
-          of.push_back(count(own, q_.torus().block(with_block(q_.torus(), 0, p.axes, r), over)));
+      for (const int block : blocks[t]) of.push_back(count(own, block));
       all.of_blocks.push_back(std::move(of));
-      all.block.push_back(&p.block);
+      all.block.push_back(&cut.parts[t].block);
     }
     return all;
   }
@@ -143,17 +154,21 @@ class Sums : Trial {
     };
   }
 
-  void consider(const std::shared_ptr<const Cut>& cut, const Axes& over, std::string_view fault,
+  /// `blocks`: those of the cut over `over`.
+  void consider(const std::shared_ptr<const Cut>& cut, const Axes& over,
+                const std::shared_ptr<const Blocks>& blocks, std::string_view fault,
                 const std::string& detail, int parameters, const Count& count) {
     const int longer = cut->axes().size() * 1000;
-    search_.consider(
-        {.fault = fault,
-         .detail = fmt::format("{}, of {}", detail, cut->to_string()),
-         .parameters = longer + parameters,
-         .axes = over.sorted().to_string(),
-         .at = predicted(cut, [self = *this, cut, over,
-                               count](int chip) { return self.counts(*cut, over, chip, count); }),
-         .site = cut->site});
+    search_.consider({.fault = fault,
+                      .detail = fmt::format("{}, of {}", detail, cut->to_string()),
+                      .parameters = longer + parameters,
+                      .axes = over.sorted().to_string(),
+                      .at = predicted(cut,
+                                      [&q = q_, cut, over, blocks, count](int chip) {
+                                        return counts(*cut, *blocks, q.torus().block(chip, over),
+                                                      count);
+                                      }),
+                      .site = cut->site});
   }
 
   void try_counts(const std::shared_ptr<const Cut>& cut) {
@@ -161,39 +176,40 @@ class Sums : Trial {
       if (!cut->axes().has_all(set)) continue;
       // Blocks over a subset of the axes, in the order of the cut.
       const Axes over = cut->axes().without(cut->axes().without(set));
+      const auto blocks = std::make_shared<const Blocks>(blocks_over(*cut, over));
       const int n = q_.torus().size(over);
       const std::string along = words_of(over);
       if (!q_.whole())
-        consider(cut, over, "reduction missing",
+        consider(cut, over, blocks, "reduction missing",
                  fmt::format("over {}: each chip holds its own partial sum", along), 0,
                  [](int own, int r) { return own == r ? 1 : 0; });
       for (int k = 0; k < n; ++k) {
         const std::string which = fmt::format("block {} of {} over {}", k, n, along);
         // If both chips hold the same one of two blocks, the other block was left out.
         if (n > 2 || q_.whole())
-          consider(cut, over, "reduction missing", "holds the partial sum of " + which, 100 + k,
-                   [k](int, int r) { return r == k ? 1 : 0; });
-        consider(cut, over, "partial sum missing", which + " is left out", 100 + k,
+          consider(cut, over, blocks, "reduction missing", "holds the partial sum of " + which,
+                   100 + k, [k](int, int r) { return r == k ? 1 : 0; });
+        consider(cut, over, blocks, "partial sum missing", which + " is left out", 100 + k,
                  [k](int, int r) { return r == k ? 0 : 1; });
-        consider(cut, over, "partial sum twice", which + " is counted twice", 100 + k,
+        consider(cut, over, blocks, "partial sum twice", which + " is counted twice", 100 + k,
                  [k](int, int r) { return r == k ? 2 : 1; });
         if (q_.whole()) continue;
         const std::string from = k == 0 ? std::string("a chip's own partial sum")
                                         : fmt::format("the partial sum of the chip {} further", k);
-        consider(cut, over, "partial sum missing",
+        consider(cut, over, blocks, "partial sum missing",
                  fmt::format("{} is left out over {}", from, along), 50 + k,
                  [k, n](int own, int r) { return r == (own + k) % n ? 0 : 1; });
-        consider(cut, over, "partial sum twice",
+        consider(cut, over, blocks, "partial sum twice",
                  fmt::format("{} is counted twice over {}", from, along), 50 + k,
                  [k, n](int own, int r) { return r == (own + k) % n ? 2 : 1; });
         if (k > 0)
-          consider(cut, over, "reduction missing",
+          consider(cut, over, blocks, "reduction missing",
                    fmt::format("over {}: each chip holds {}", along, from), 50 + k,
                    [k, n](int own, int r) { return r == (own + k) % n ? 1 : 0; });
       }
       // Only if all terms are cut; otherwise a term is not added once, which is another fault.
       if (cut->whole())
-        consider(cut, over, "reduction twice",
+        consider(cut, over, blocks, "reduction twice",
                  fmt::format("summed over {} once more, but biases are not", along), 1,
                  [n](int, int) { return n; });
     }
@@ -203,6 +219,15 @@ class Sums : Trial {
   void try_other_axes(const std::shared_ptr<const Cut>& cut) {
     const Axes right = cut->axes();
     const int n = q_.torus().size(right);
+    const Blocks blocks = blocks_over(*cut, right);
+    struct Alone {
+      std::shared_ptr<const Cut> cut;             ///< to which the counts point
+      std::vector<Contraction::Counts> counts{};  ///< [k]: partial sum k counts, no other does
+    };
+    const auto alone = std::make_shared<Alone>(Alone{cut});
+    for (int k = 0; k < n; ++k)
+      alone->counts.push_back(
+          counts(*cut, blocks, k, [](int own, int r) { return own == r ? 1 : 0; }));
     for (const Axes& over : q_.lists()) {
       if (over.sorted() == right.sorted()) continue;
       // Summing extra replicas of the same sum is "reduction twice".
@@ -215,15 +240,13 @@ class Sums : Trial {
              .parameters = right.size() * 1000 + over.size() * 10 + parameters,
              .axes = right.sorted().to_string(),
              .at =
-                 [this_ = *this, cut, over, right, element](int chip, std::size_t local) {
-                   const Question& q = this_.q_;
+                 [&q = q_, c = sum_, alone, over, right, element](int chip, std::size_t local) {
                    bounds::FunctionValue sum;
                    for (int r = 0; r < q.torus().size(over); ++r) {
                      const int other = with_block(q.torus(), chip, over, r);
-                     const auto own = this_.counts(
-                         *cut, right, other, [](int mine, int b) { return mine == b ? 1 : 0; });
                      const bounds::FunctionValue partial_sum =
-                         this_.sum_->at(element(chip, other, local), own, q.declared());
+                         c->at(element(chip, other, local),
+                               alone->counts[at(q.torus().block(other, right))], q.declared());
                      sum = r == 0 ? partial_sum : plus(sum, partial_sum, q.declared());
                    }
                    return sum;
@@ -269,9 +292,9 @@ class Sums : Trial {
       unknowns += p.axes.empty() ? 0 : at(q_.torus().size(p.axes));
     std::string words;
     bool missing = false;
+    const Blocks blocks = blocks_over(*cut, cut->axes());
     for (int chip = 0; chip < q_.chips(); ++chip) {
-      Contraction::Counts counts =
-          this->counts(*cut, cut->axes(), chip, [](int, int) { return 1; });
+      Contraction::Counts counts = this->counts(*cut, blocks, 0, [](int, int) { return 1; });
       if (!q_.right(chip)) {
         // Fits only differences: terms that are not cut are right.
         const auto weights = fitted_counts(

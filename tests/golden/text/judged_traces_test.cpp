@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -353,12 +354,19 @@ std::optional<dump::Verdict> verdict_on_run_of(const Case& c, const ModelText& o
   return verdict_of(*trace);
 }
 
+/// Of 1,493 mutants one in so many is tried. SHARDPROOF_MUTANT_STRIDE says another number: 1 is
+/// every one, which takes six minutes.
+int mutant_stride() {
+  const char* const given = std::getenv("SHARDPROOF_MUTANT_STRIDE");
+  return given == nullptr ? 12 : std::stoi(given);
+}
+
 /// Every named value is judged, so that a mutant's own line differs even where later ones do not:
-/// the list of those that are the same function is empty in either regime. Of 1,493 mutants one in
-/// three is tried.
+/// the list of those that are the same function is empty in either regime.
 void differ_by_their_line(const char* regime) {
   int number = 0, judged = 0;
-  const OneInN some(37, "mutants");
+  const int stride = mutant_stride();
+  const OneInN some(9, "mutants");
   for (const char* name : {"llama-3", "gpt-2", "gemma-2", "cohere", "qwen3"}) {
     const ModelText text = small_text(name);
     Case c = case_with_text(
@@ -367,7 +375,7 @@ void differ_by_their_line(const char* regime) {
                     regime));
     c.gen = 2;  // a prefill and one decode step
     for (const Mutant& mutant : mutants_of(text)) {
-      if (++number % 3 != 0 || !some(number / 3)) continue;
+      if (++number % stride != 0 || !some(number / stride)) continue;
       const auto verdict = verdict_on_run_of(c, mutant.text);
       if (!verdict) continue;
       ++judged;
@@ -381,7 +389,7 @@ void differ_by_their_line(const char* regime) {
     }
   }
   if (!kSanitized) {
-    EXPECT_GE(judged, 400);
+    EXPECT_GE(judged, 1200 / stride);
   }
 }
 
