@@ -327,6 +327,7 @@ class Partitioner {
 
 PartitionedLayer partition(const LayoutTable& table, const ModelConfig& config,
                            const Extents& extents, const Torus& torus, const Numerics& numerics) {
+  require_values_of_keys(table);
   return Partitioner(table, config, extents, torus, numerics).run();
 }
 

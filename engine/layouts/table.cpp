@@ -46,7 +46,28 @@ std::vector<std::string_view> lineage(std::string_view name) {
   for (const LayoutValue* value = find_value(name); value != nullptr;
        value = find_value(value->same_as))
     names.push_back(value->name);
+  if (names.empty()) names.push_back(name);  // of a text
   return names;
+}
+
+Error no_matrix_has(char letter) {
+  return Error("layouts_c3",
+               fmt::format("no W matrix has dim {}; they have {}", letter, matrix_dims()));
+}
+
+/// Throws if no model of keys has what a line gives a layout.
+void require_of_keys(const LayoutLine& line) {
+  if (find_value(line.value) == nullptr) {
+    std::vector<std::string> legal;
+    for (const LayoutValue& value : layout_values()) legal.emplace_back(value.name);
+    const std::string near = nearest(line.value, legal);
+    throw Error("layouts_c1", fmt::format("no layer has a value '{}'{} legal: {}", line.value,
+                                          near.empty() ? ";" : ", did you mean " + near + "?",
+                                          fmt::join(legal, " ")));
+  }
+  for (const LayoutStep& step : line.steps)
+    for (const Layout::Dim& dim : step.sharded)
+      if (matrix_dims().find(dim.letter) == std::string_view::npos) throw no_matrix_has(dim.letter);
 }
 
 /// Reads one line of a table.
@@ -98,7 +119,7 @@ class Reader {
     std::vector<LayoutLine> all;
     for (std::string_view name : values)
       for (std::string_view use : uses) {
-        const LayoutValue& value = known(name);
+        const LayoutValue value = value_of(name);
         if (named.size() == 2) require_use(value, use);
         LayoutLine line{std::string(name), std::string(use), {}, {}};
         for (std::string_view step : steps) line.steps.push_back(read(value, use, step));
@@ -118,14 +139,16 @@ class Reader {
       throw malformed("prefix is the one layout of the prefixes' caches, without notes");
   }
 
-  static const LayoutValue& known(std::string_view name) {
+  /// Returns the value of a name; one that no model of keys has may be a text's, of any dims.
+  LayoutValue value_of(std::string_view name) const {
     if (const LayoutValue* value = find_value(name)) return *value;
-    std::vector<std::string> legal;
-    for (const LayoutValue& value : layout_values()) legal.emplace_back(value.name);
-    const std::string near = nearest(name, legal);
-    throw Error("layouts_c1", fmt::format("no layer has a value '{}'{} legal: {}", name,
-                                          near.empty() ? ";" : ", did you mean " + near + "?",
-                                          fmt::join(legal, " ")));
+    const auto legal = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    if (name.empty() || name.size() > kMostName || !std::all_of(name.begin(), name.end(), legal))
+      throw malformed(fmt::format("'{}' is not a name of a value: at most {} letters, digits and _",
+                                  name.substr(0, kMostName + 1), kMostName));
+    return {.name = name, .dims = {}, .same_as = {}, .uses = {}, .product = true};
   }
 
   static void require_use(const LayoutValue& value, std::string_view use) {
@@ -189,9 +212,8 @@ class Reader {
         const Layout::Dim& dim = one.dims()[0];
         if (letters.find(dim.letter) != std::string::npos)
           throw Error("layouts_c2", fmt::format("weights: {} is defined twice", dim.letter));
-        if (value.dims.find(dim.letter) == std::string_view::npos)
-          throw Error("layouts_c3",
-                      fmt::format("no W matrix has dim {}; they have {}", dim.letter, value.dims));
+        if (dim.letter == 'B' || dim.letter == 'L' || dim.letter == 'M')
+          throw no_matrix_has(dim.letter);
         letters += dim.letter;
         step.sharded.push_back(dim);
       }
@@ -201,7 +223,7 @@ class Reader {
       step.layout = layout_of(value, text);
       const std::string_view dims =
           use.empty() || value.name != kAttend ? value.dims : value_row(use)->dims;
-      if (step.layout.letters() != dims)
+      if (!dims.empty() && step.layout.letters() != dims)
         throw Error("layouts_c3", fmt::format("{0} is {1}; {0}{2}{3} has dims {4}", value.name,
                                               text, use.empty() ? "" : " for ", use, dims));
     }
@@ -260,6 +282,14 @@ const LayoutLine* LayoutTable::find(std::string_view value, std::string_view use
 std::string LayoutTable::where(const Line& at) const {
   if (source.file.empty()) return name + ": ";
   return at.number == 0 ? source.file + ": " : fmt::format("{} line {}: ", source.file, at.number);
+}
+
+void require_values_of_keys(const LayoutTable& table) {
+  for (const LayoutLine& line : table.lines) try {
+      require_of_keys(line);
+    } catch (const Error& error) {
+      rethrow_about(error, table.where(line.line), kDoc);
+    }
 }
 
 std::vector<LayoutTable> parse_layouts(std::string_view text, std::string_view file) {

@@ -65,11 +65,15 @@ struct LayoutTable {
 ///   layouts ws2d:batch  2D weight-stationary, attention over the batch
 ///   in : BLE_xzy -> BLE_x
 ///   weights : E_x F_zy H_zy
-/// Empty lines and text after '#' are skipped. Throws Error, with `file` and line: "layouts_c0"
-/// (malformed line), "layouts_c1" (an unknown value, use or note), "layouts_c2" (a table or a value
-/// defined twice), "layouts_c3" (a layout that the value cannot have); and what Layout::parse
-/// throws.
+/// Empty lines and text after '#' are skipped. A name that no model of keys has may be a text's.
+/// Throws Error, with `file` and line: "layouts_c0" (malformed line), "layouts_c1" (an unknown use
+/// or note), "layouts_c2" (a table or a value defined twice), "layouts_c3" (a layout that the value
+/// cannot have); and what Layout::parse throws.
 std::vector<LayoutTable> parse_layouts(std::string_view text, std::string_view file = "");
+
+/// Throws Error, with the table's file and line, if no model of keys has what a line gives a
+/// layout: "layouts_c1" (a value), "layouts_c3" (a dim of W matrices).
+void require_values_of_keys(const LayoutTable& table);
 
 /// The inverse of parse_layouts.
 std::string print_layouts(const LayoutTable& table);

@@ -11,6 +11,7 @@
 
 #include "weights/base/error.h"
 #include "weights/maps/load_model.h"
+#include "weights/text/integers.h"
 #include "weights/text/text_model.h"
 
 namespace shardproof {
@@ -197,7 +198,7 @@ bool has_meaning_in_field(const ModelConfig& model) {
     for (const TextLine& line : of_text->flat().section(section).lines)
       if (line.expression.kind == Expression::Kind::call && line.expression.op == ModelOp::top)
         return false;
-  return true;
+  return !ranges_over_numbers(of_text->flat(), of_text->sizes());
 }
 
 void require_keys(const Case& c, std::string_view what) {

@@ -7,28 +7,10 @@
 #include <string_view>
 #include <utility>
 
-#include "weights/text/text_model.h"
+#include "weights/text/heads.h"
 
 namespace shardproof {
 namespace {
-
-/// Query heads per kv head, which stay together; 1 where all query heads share one kv head, which
-/// holds for any number of them.
-std::int64_t group_size(const ModelConfig& model) { return model.K == 1 ? 1 : model.H / model.K; }
-
-/// Returns the letter that H is seen as beside K; 0 if none.
-char group_letter(const ModelText& flat) {
-  for (const TextSection section : kTextSections)
-    for (const TextLine& line : flat.section(section).lines) {
-      const Expression& e = line.expression;
-      if (e.kind != Expression::Kind::call || row_of(e.op).form != ModelForm::view) continue;
-      for (const std::size_t whole : {0U, 1U})
-        if (const std::string& parts = e.parameters[1 - whole];
-            e.parameters[whole] == "H" && parts.size() == 2 && parts[0] == 'K')
-          return parts[1];
-    }
-  return 0;
-}
 
 void require_at_least(std::string_view key, std::int64_t given, char dim, std::int64_t own) {
   if (given != 0 && given < own)
@@ -44,7 +26,7 @@ ModelConfig placed_model(const Case& c) {
   if (c.pad_vocab != 0) placed.V = c.pad_vocab;
   if (c.pad_heads != 0) {
     placed.H = c.pad_heads;
-    if (placed.K > 1) placed.K = placed.H / group_size(c.model);
+    placed.K = kv_heads(c.model, placed.H);
   }
   const TextModel* const of_text = text_model(c.model);
   if (of_text == nullptr || (c.pad_vocab == 0 && c.pad_heads == 0)) return placed;
@@ -55,8 +37,7 @@ ModelConfig placed_model(const Case& c) {
   place('V', placed.V);
   place('H', placed.H);
   place('K', placed.K);
-  if (const char group = group_letter(of_text->flat()); group != 0)
-    place(group, placed.H / placed.K);
+  if (const char group = group_letter(*of_text); group != 0) place(group, placed.H / placed.K);
   placed.rows = std::make_shared<const TextModel>(of_text->text(), std::move(sizes),
                                                   of_text->line(), c.numerics.weights);
   return placed;
@@ -72,7 +53,7 @@ std::string padding_text(const Case& c) {
 void require_padding(const Case& c) {
   require_at_least("pad_heads", c.pad_heads, 'H', c.model.H);
   require_at_least("pad_vocab", c.pad_vocab, 'V', c.model.V);
-  const std::int64_t group = group_size(c.model);
+  const std::int64_t group = heads_per_group(c.model);
   if (const std::int64_t behind = c.pad_heads % group; behind != 0) {
     const std::int64_t below = c.pad_heads - behind;
     const bool up = behind > group - behind;

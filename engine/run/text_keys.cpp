@@ -126,8 +126,8 @@ std::string pad_vocab(const Case& c) {
 
 std::string regime(const Case& c) {
   return c.numerics.regime == Regime::field && !has_meaning_in_field(c.model)
-             ? "regime=field is not for a text with top: numbers of a field have no order; legal: "
-               "exact, f32"
+             ? "regime=field is not for a text with top, or with within of other numbers than "
+               "positions: numbers of a field have no order; legal: exact, f32"
              : "";
 }
 
@@ -142,7 +142,8 @@ constexpr TextCaseKey kKeys[] = {
     {"numerics", true, "the keys that it stands for, without cache, which the text says"},
     {"weights", true, "int8: the matrices of contractions with one matrix in each term"},
     {"act"},
-    {"regime", true, "field only without top, which asks for an order", regime},
+    {"regime", true,
+     "field only without top, and within of positions alone, as both ask for an order", regime},
     {"schedule"},
     {"loop"},
     {"acc"},

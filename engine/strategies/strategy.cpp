@@ -14,6 +14,7 @@
 
 #include "engine/strategies/detail/shipped.h"
 #include "weights/base/error.h"
+#include "weights/text/heads.h"
 
 namespace shardproof {
 namespace {
@@ -141,7 +142,7 @@ std::string least_padding(const ModelConfig& config, const std::vector<Need>& ne
     return (value + unit - 1) / unit * unit;
   };
   std::string flags;
-  const std::int64_t group = config.K == 1 ? 1 : config.H / config.K;
+  const std::int64_t group = heads_per_group(config);
   if (broken('H'))
     flags += fmt::format(" --pad-heads {}", least(config.H, std::lcm(unit_of('H', needs), group)));
   if (broken('V')) flags += fmt::format(" --pad-vocab {}", least(config.V, unit_of('V', needs)));

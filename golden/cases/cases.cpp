@@ -10,6 +10,7 @@
 #include "golden/cases/detail/legal.h"
 #include "golden/cases/strata.h"
 #include "weights/storage/generator.h"
+#include "weights/text/heads.h"
 
 namespace shardproof::cases {
 namespace {
@@ -98,7 +99,7 @@ void choose_formulas(Choices& choose, ModelConfig& m) {
 void choose_padding(Choices& choose, Case& c) {
   ModelConfig& m = c.model;
   if (choose.percent(20)) {
-    const std::int64_t group = m.K == 1 ? 1 : m.H / m.K;
+    const std::int64_t group = heads_per_group(m);
     const std::int64_t least = m.K == 1 ? 1 : 2;  // number of groups; grouped heads stay grouped
     const std::int64_t groups = m.H / group;
     if (groups > least && choose.percent(75)) {

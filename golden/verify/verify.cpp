@@ -254,7 +254,7 @@ Judgement run_judged(const RunPlan& plan, OracleMemo& memo, const VerifyOptions&
     Judgement judgement = run_judged(plan, memo, own);
     if (has_meaning_in_field(c.model)) return with_field(std::move(judgement), plan, memo, options);
     judgement.notes.emplace_back(
-        "not judged in the field regime: its numbers have no order, which the text's top asks for");
+        "not judged in the field regime: its numbers have no order, which the text asks for");
     return judgement;
   }
   const auto known = memo.get(plan, options.weights, options.threads);

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "engine/cost/plan/fitted_model.h"
 #include "weights/base/error.h"
+#include "weights/text/heads.h"
 #include "weights/text/text_model.h"
 
 namespace shardproof::tools {
@@ -46,38 +48,35 @@ std::int64_t channels_of(const ModelConfig& model, std::int64_t blocks) {
   return std::lcm(blocks, std::max(kChannels, model.Q));
 }
 
-/// Returns a text's model with its own small sizes, where it has them, and dims that the strategies
-/// divide.
-ModelConfig small_text(const ModelConfig& model, const ProvenPhases& phases) {
+/// Returns a text's model with its own small sizes and dims that the strategies divide; nullopt if
+/// it has none, or formulas that allow no others.
+std::optional<ModelConfig> small_text(const ModelConfig& model, const ProvenPhases& phases) {
   const TextModel& given = *text_model(model);
-  ModelConfig small = model;
   try {
-    small = model_config(std::make_shared<const TextModel>(
+    const ModelConfig small = model_config(std::make_shared<const TextModel>(
         given.text(), TextKeys{}, given.line().substr(0, given.line().find(','))));
     const auto multiple = [&](char dim, std::int64_t extent) {
       const std::int64_t unit = blocks_of(dim, phases);
       return (extent + unit - 1) / unit * unit;
     };
-    const std::int64_t group = small.K == 1 ? 1 : small.H / small.K;
-    const std::int64_t H = std::lcm(multiple('H', small.H), group);
+    const std::int64_t H = std::lcm(multiple('H', small.H), heads_per_group(small));
     return cost::with_extents(small, {{'E', multiple('E', small.E)},
                                       {'F', multiple('F', small.F)},
                                       {'H', H},
-                                      {'K', small.K == 1 ? 1 : H / group},
+                                      {'K', kv_heads(small, H)},
                                       {'V', multiple('V', small.V)}});
-  } catch (const Error&) {  // it has no small sizes, or formulas that allow no others
-    return small;
+  } catch (const Error&) {
+    return std::nullopt;
   }
 }
 
 /// Returns the model with one layer, few channels, and dims that the strategies divide.
 ModelConfig small_model(const ModelConfig& model, const ProvenPhases& phases) {
-  if (model.rows != nullptr) return small_text(model, phases);
+  if (model.rows != nullptr) return small_text(model, phases).value_or(model);
   const auto unit = [&](char dim) { return blocks_of(dim, phases); };
-  const std::int64_t group = model.K == 1 ? 1 : model.H / model.K;
-  const std::int64_t H = std::lcm(unit('H'), group);
+  const std::int64_t H = std::lcm(unit('H'), heads_per_group(model));
   ModelConfig small = with_dims(model, std::lcm(unit('E'), std::int64_t{8}), unit('F'), H,
-                                model.K == 1 ? 1 : H / group, std::lcm(unit('V'), std::int64_t{8}));
+                                kv_heads(model, H), std::lcm(unit('V'), std::int64_t{8}));
   small.layers = 1;
   small.Q = channels_of(model, unit('Q'));
   return small;
@@ -104,6 +103,12 @@ ProvenStrategies proven_strategies(const cost::Choice& choice) {
   if (choice.decode) return {own, own};
   if (choice.beside) return {own, *choice.beside};
   return {own, decodes(own) ? own : Strategy()};
+}
+
+std::string proof_heading(const ModelConfig& model, std::string_view tori) {
+  if (model.rows == nullptr || small_text(model, {}))
+    return fmt::format("Proof on a small model of the same {}:", tori);
+  return "Proof at full size; with sizes in a line `small` of the text it would be on small ones:";
 }
 
 std::string proof_command(const cost::Choice& choice, const ModelConfig& model,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "engine/cost/plan/plan.h"
 
@@ -13,6 +14,9 @@ struct ProvenStrategies {
   Strategy prefill, decode;
 };
 ProvenStrategies proven_strategies(const cost::Choice& choice);
+
+/// Returns the line above the command: on which model it proves the choice. `tori`: "torus".
+std::string proof_heading(const ModelConfig& model, std::string_view tori);
 
 /// Returns the command that proves a choice: its strategies, torus, block, FFN and numerics on a
 /// model with the smallest dims that they divide.

@@ -317,7 +317,7 @@ std::string plan_text(const PlanReport& report) {
   out += why_lost(report, shown);
   out += faster_if_it_fitted(report);
   out += volumes_text(report);
-  out += fmt::format("\nProof on a small model of the same torus:\n{}\n",
+  out += fmt::format("\n{}\n{}\n", proof_heading(report.request->model, "torus"),
                      proof_command(best, report.request->model, report.layouts_file));
   if (report.left_out) out += "\n" + left_out_text(report);
   return out;

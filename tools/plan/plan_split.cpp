@@ -158,8 +158,8 @@ std::string split_text(const SplitPlan& plan, const cost::PlanRequest& request,
                   "{}; up to {:.3g} requests a second",
                   split_seconds(split.ttft), split_seconds(plan.goal.ttft),
                   split_seconds(split.tpot), split_seconds(plan.goal.tpot), split.highest_rate));
-  return text + "\nProof on a small model of the same tori:\n" +
-         split_proof_command(plan.prefill, plan.decode, request.model, layouts_file) + "\n";
+  return fmt::format("{}\n{}\n{}\n", text, proof_heading(request.model, "tori"),
+                     split_proof_command(plan.prefill, plan.decode, request.model, layouts_file));
 }
 
 nlohmann::json split_json(const SplitPlan& plan, const cost::PlanRequest& request,

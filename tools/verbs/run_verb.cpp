@@ -89,10 +89,11 @@ class Collector : public Observer {
     if (m.last) id = "last " + id;
     if (found_.contains(id)) return;
     const std::int64_t rows = scope.pass.starts_with("prefix.") ? prefixes_ : rows_;
+    const std::size_t batch = whole_letters(declared.layout).find('B');
     if (row->integer)
-      found_[id] = hex(own(assemble_int(value), declared.layout), rows);
+      found_[id] = hex(own(assemble_int(value), declared.layout), batch, rows);
     else
-      found_[id] = hex(own(assemble(value), declared.layout), rows);
+      found_[id] = hex(own(assemble(value), declared.layout), batch, rows);
   }
 
   bool reads_partials() const override { return false; }
@@ -118,13 +119,19 @@ class Collector : public Observer {
     return tensor;
   }
 
+  /// Returns the first rows along dim `batch`; of a value without one (npos) all.
   template <class T>
-  static nlohmann::json hex(const Array<T>& tensor, std::int64_t rows) {
+  static nlohmann::json hex(const Array<T>& tensor, std::size_t batch, std::int64_t rows) {
     Shape shape = tensor.shape;
-    const std::int64_t kept = element_count(shape) / shape[0] * rows;
-    shape[0] = rows;
+    std::int64_t each = 1, all = element_count(shape);  // elements of a row, of all rows
+    if (batch < shape.size()) {
+      for (std::size_t d = batch + 1; d < shape.size(); ++d) each *= shape[d];
+      all = shape[batch] * each;
+      shape[batch] = std::min(shape[batch], rows);
+    }
     std::string bits;
-    for (std::int64_t i = 0; i < kept; ++i) {
+    for (std::int64_t i = 0; i < std::ssize(tensor.data); ++i) {
+      if (batch < shape.size() && i % all >= shape[batch] * each) continue;
       const auto word = std::bit_cast<std::uint32_t>(tensor.data[static_cast<std::size_t>(i)]);
       for (int byte = 0; byte < 4; ++byte) bits += fmt::format("{:02x}", word >> (8 * byte) & 0xFF);
     }

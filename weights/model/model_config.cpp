@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "weights/base/count_bytes.h"
 #include "weights/base/detail/word_table.h"
 #include "weights/base/error.h"
 #include "weights/model/model_rows.h"
@@ -211,7 +212,7 @@ ModelConfig preset(std::string_view name) {
   const Preset* const row = find_preset(name);
   if (row == nullptr)
     throw Error("model_preset",
-                fmt::format("{:?} is not a preset; {}legal: {}", name,
+                fmt::format("{:?} is not a preset; {}legal: {}, or a text, FILE.model", name,
                             did_you_mean(name, preset_names()), fmt::join(preset_names(), ", ")));
   ModelConfig c;
   c.preset = name;
@@ -253,20 +254,11 @@ void require_countable(const ModelConfig& config) {
   ModelConfig one_layer = config;
   one_layer.layers = 1;
   std::int64_t total = 0;
-  for (const WeightSpec& spec : weight_specs(one_layer)) {
-    std::int64_t bytes = static_cast<std::int64_t>(sizeof(float));
-    bool overflow = false;
-    for (std::int64_t extent : spec.shape) {
-      overflow = overflow || __builtin_mul_overflow(bytes, extent, &bytes);
-    }
-    overflow = overflow || __builtin_mul_overflow(bytes, config.layers, &bytes);
-    overflow = overflow || __builtin_add_overflow(total, bytes, &total);
-    if (overflow) {
+  for (const WeightSpec& spec : weight_specs(one_layer))
+    if (!count_bytes(spec.shape, config.layers, total))
       throw Error("model_value",
                   fmt::format("{} [{}] of {} layers: too large to count in 64 bits", spec.name,
                               fmt::join(spec.shape, ", "), config.layers));
-    }
-  }
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ std::optional<TextScale> scale_of_sum(const TextLine& line, const Names& matrice
     std::string channels;
     for (const char letter : letters)
       if (has(term.result, letter)) channels += letter;
-    if (channels.size() == letters.size()) return std::nullopt;
+    if (channels.empty() || channels.size() == letters.size()) return std::nullopt;
     if (t > 0 && !(channels.size() == scale.channels.size() && all_among(channels, scale.channels)))
       return std::nullopt;
     if (t == 0) scale.channels = channels;

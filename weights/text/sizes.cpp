@@ -1,6 +1,7 @@
 #include "weights/text/sizes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -90,11 +91,23 @@ class Solver {
     if (const std::string* value = own(name)) return literal(name, *value);
     if (const Formula* formula = formula_of(name)) return value_of(name, *formula);
     if (const SmallSize* size = small(name)) return literal(name, size->value);
-    throw Error(
-        "model_c14",
-        fmt::format("{}: {} has no value; give it as a key, {}=VALUE, or in the text: small "
-                    "{}=VALUE",
-                    text_.name, name, name, name));
+    const std::string all = fmt::format("{}", fmt::join(without_value(), ", "));
+    throw Error("model_c14",
+                fmt::format("{}: {} {} no value; give {} as a key, {}=VALUE, or in the text: small "
+                            "{}=VALUE",
+                            text_.name, all, all == name ? "has" : "have",
+                            all == name ? "it" : "each", name, name));
+  }
+
+  std::vector<std::string> without_value() const {
+    std::vector<std::string> names;
+    const auto add = [&](const std::string& name) {
+      if (own(name) == nullptr && formula_of(name) == nullptr && small(name) == nullptr)
+        names.push_back(name);
+    };
+    for (const TextDim& dim : text_.dims) add(std::string(1, dim.letter));
+    for (const TextNumber& number : text_.numbers) add(number.name);
+    return names;
   }
 
   double value_of(const std::string& name, const Formula& formula) {
@@ -138,9 +151,11 @@ class Solver {
     if (value == nullptr || (value->size() != layers && value->size() != 1) ||
         value->find_first_not_of("01") != std::string::npos)
       throw Error("model_c15",
-                  fmt::format("{}{}the flag {} is {}, not a 0 or 1 for each of the {} layers",
+                  fmt::format("{}{}the flag {} is {}, not a 0 or 1 for each of the {} layers; "
+                              "write {}={}, or one digit for all",
                               about(flag.name), value == nullptr ? text_.where(flag.line) : "",
-                              flag.name, value == nullptr ? "not given" : *value, layers));
+                              flag.name, value == nullptr ? "not given" : *value, layers, flag.name,
+                              std::string(std::min<std::size_t>(layers, 40), '1')));
     std::vector<bool> truths;
     for (std::size_t layer = 0; layer < layers; ++layer)
       truths.push_back((*value)[value->size() == 1 ? 0 : layer] == '1');

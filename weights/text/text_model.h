@@ -17,7 +17,7 @@ namespace shardproof {
 class TextModel : public ModelRows {
  public:
   /// `line` names it in case lines: "my.model,E=64". Throws Error("model_c17", ...) (two sections
-  /// define one name), and what sizes_of throws.
+  /// define one name), and what sizes_of and text_weight_specs throw.
   TextModel(const ModelText& text, const TextKeys& keys, std::string line);
   /// Takes these sizes. With weights=int8 its flat form multiplies sums of codes by scales
   /// (weights/text/scales.h).

@@ -1,8 +1,11 @@
 #include "weights/text/text_weights.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <optional>
+
+#include "weights/base/count_bytes.h"
 
 namespace shardproof {
 namespace {
@@ -63,6 +66,7 @@ Shape shape_of_pairs(const TextWeight& weight, const TextSizes& sizes) {
 
 std::vector<TextWeightSpec> text_weight_specs(const ModelText& text, const TextSizes& sizes) {
   std::vector<TextWeightSpec> specs;
+  std::int64_t bytes = 0;
   const auto add = [&](TextSection section, std::int64_t layer) {
     for (const TextWeight& weight : text.section(section).weights) {
       if (layer >= 0 && !sizes.has(weight.guard, layer)) continue;
@@ -73,6 +77,10 @@ std::vector<TextWeightSpec> text_weight_specs(const ModelText& text, const TextS
                           .kind = weight.kind};
       for (const char c : weight.letters) spec.shape.push_back(sizes.extents.at(c));
       if (is_rope_table(weight.kind)) spec.shape = shape_of_pairs(weight, sizes);
+      if (!count_bytes(spec.shape, 1, bytes))
+        throw Error("model_value",
+                    fmt::format("{} [{}]: too large to count in 64 bits; give smaller extents",
+                                spec.id, fmt::join(spec.shape, ", ")));
       if (weight.kind == TextWeightKind::by_use || weight.kind == TextWeightKind::matrix) {
         const Use use = use_of(text, section, weight.name);
         if (weight.kind == TextWeightKind::by_use) spec.kind = use.kind;

@@ -20,7 +20,8 @@ struct TextWeightSpec {
   std::int64_t fan_in = 1;  ///< of a matrix: the extents that its contraction sums over
 };
 
-/// Returns the weights of a text in its order, those of layers layer by layer.
+/// Returns the weights of a text in its order, those of layers layer by layer. Throws
+/// Error("model_value", ...) if 64 bits cannot count their bytes.
 std::vector<TextWeightSpec> text_weight_specs(const ModelText& text, const TextSizes& sizes);
 
 /// Returns whether a weight is a table of RoPE, which files hold with a column for each pair of

@@ -7,18 +7,13 @@
 #include <numeric>
 #include <string>
 
-#include "weights/text/text_model.h"
+#include "weights/text/heads.h"
 
 namespace shardproof::cost {
 namespace {
 
 std::int64_t next_multiple(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
-}
-
-/// Heads that share one key/value head; a multiquery model has one group, of any size.
-std::int64_t group_of_heads(const ModelConfig& model) {
-  return model.K == 1 ? 1 : model.H / model.K;
 }
 
 std::int64_t blocks_of_heads(const Strategy& strategy, const Torus& torus) {
@@ -31,12 +26,12 @@ std::int64_t blocks_of_heads(const Strategy& strategy, const Torus& torus) {
 }  // namespace
 
 std::int64_t padded_heads(const Strategy& strategy, const ModelConfig& model, const Torus& torus) {
-  return next_multiple(model.H, std::lcm(blocks_of_heads(strategy, torus), group_of_heads(model)));
+  return next_multiple(model.H, std::lcm(blocks_of_heads(strategy, torus), heads_per_group(model)));
 }
 
 bool heads_divide(const Strategy& strategy, const ModelConfig& model, std::int64_t heads,
                   const Torus& torus) {
-  return heads % std::lcm(blocks_of_heads(strategy, torus), group_of_heads(model)) == 0;
+  return heads % std::lcm(blocks_of_heads(strategy, torus), heads_per_group(model)) == 0;
 }
 
 ModelConfig with_extents(const ModelConfig& model, const std::map<char, std::int64_t>& extents) {
@@ -63,7 +58,7 @@ ModelConfig with_extents(const ModelConfig& model, const std::map<char, std::int
 }
 
 ModelConfig fitted_model(const ModelConfig& model, std::int64_t heads, const Torus& torus) {
-  const std::int64_t K = model.K == 1 ? 1 : heads / group_of_heads(model);
+  const std::int64_t K = kv_heads(model, heads);
   const std::int64_t V = next_multiple(model.V, torus.chips());
   if (model.rows != nullptr) {
     if (heads == model.H && V == model.V) return model;

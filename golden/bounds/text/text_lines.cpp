@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "oracle/walk/passes.h"
-#include "weights/text/rules.h"
+#include "weights/text/integers.h"
 
 namespace shardproof::bounds {
 namespace {
@@ -29,17 +29,6 @@ bool is_exponential(const Expression& e) {
          std::any_of(e.args.begin(), e.args.end(), is_exponential);
 }
 
-/// Returns whether an expression of integers is one: of ops that leave integers such.
-bool is_integral(const Expression& e) {
-  if (e.kind == Expression::Kind::name) return true;
-  if (e.kind == Expression::Kind::number)
-    return e.text.find_first_not_of("-0123456789") == std::string::npos;
-  constexpr ModelOp kKeep[] = {ModelOp::add,  ModelOp::sub,    ModelOp::mul, ModelOp::larger,
-                               ModelOp::relu, ModelOp::within, ModelOp::abs};
-  return std::find(std::begin(kKeep), std::end(kKeep), e.op) != std::end(kKeep) &&
-         std::all_of(e.args.begin(), e.args.end(), is_integral);
-}
-
 bool is_sum(const Expression& e) {
   return e.kind == Expression::Kind::call &&
          (e.op == ModelOp::einsum || e.op == ModelOp::sum || e.op == ModelOp::mean);
@@ -51,15 +40,7 @@ TextLines::TextLines(const ModelConfig& config)
     : config_(config), model_(*text_model(config)), text_(without_stores(model_.flat())) {
   for (const TextLine& line : text_.section(TextSection::layer).lines) of_layer_.insert(line.name);
   for (const TextLine& line : text_.section(TextSection::head).lines) of_head_.insert(line.name);
-  integral_ = {"pos", "slot"};
-  for (const TextSection section : kTextSections)
-    for (const TextLine& line : text_.section(section).lines) {
-      const std::vector<std::string> reads = reads_of(text_, line).now;
-      if (is_integral(line.expression) && !reads.empty() &&
-          std::all_of(reads.begin(), reads.end(),
-                      [&](const std::string& name) { return integral_.contains(name); }))
-        integral_.insert(line.name);
-    }
+  integral_ = integers_of(text_, model_.sizes(), true);
 }
 
 std::string TextLines::id_of(const std::string& pass, std::int64_t layer,

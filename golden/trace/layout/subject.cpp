@@ -92,6 +92,12 @@ std::string Subject::title() const {
   return fmt::format("{}{}{}", word_of(meaning), last ? "last " : "", id);
 }
 
+bool Subject::of_blocks() const {
+  const bool of_sampling =
+      meaning == Meaning::candidates || meaning == Meaning::indices || meaning == Meaning::drawing;
+  return of_sampling && dims.find('C') != std::string::npos;
+}
+
 Subject Subject::whole() const {
   Subject s = *this;
   if (!last) return s;
@@ -167,9 +173,10 @@ std::optional<Subject> subject(std::string_view id, std::string_view meaning,
   PassExtents extents = extents_of(pass, row == nullptr ? *value_row("score") : *row);
   extents.N = extents.B, extents.T = extents.M;  // a pass over prefixes has them as B and M
   for (const char letter : s.dims)
-    s.shape.push_back(letter == 'C'   ? 0
-                      : letter == 'W' ? row->words
-                                      : shape_of(std::string(1, letter), config, extents)[0]);
+    s.shape.push_back(letter == 'C' && s.of_blocks() ? 0
+                      : letter == 'W' && row != nullptr && row->words > 0
+                          ? row->words
+                          : shape_of(std::string(1, letter), config, extents)[0]);
   return s;
 }
 

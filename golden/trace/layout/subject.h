@@ -36,12 +36,14 @@ struct Subject {
   std::int64_t layer = 0;
   std::string name;        ///< name of the checkpoint, statistic or weight
   std::string id;          ///< "decode.1.layer0.gate", or the weight's id
-  std::string dims;        ///< dim letters; C: blocks of the vocabulary, W: words
-  Shape shape;             ///< C is 0 until the array's shape is known
+  std::string dims;        ///< dim letters; of sampling C: blocks of the vocabulary, W: words
+  Shape shape;             ///< C of sampling is 0 until the array's shape is known
   std::int64_t block = 0;  ///< ids per block of the vocabulary; 0 until the array's shape is known
 
   /// Name in reports: "raw decode.1.layer0.gate", "last decode.1.layer1.out".
   std::string title() const;
+  /// Returns whether it is a value of sampling with one element for each block of the vocabulary.
+  bool of_blocks() const;
   /// Returns the subject with all positions; if this has only the last, the result has no shape.
   Subject whole() const;
 };

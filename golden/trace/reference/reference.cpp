@@ -51,10 +51,9 @@ std::vector<double> sizes_of_parts(const DumpedValue& dumped) {
 }  // namespace
 
 Tensor drawing(const Subject& s, const Tensor& logits, const Draws& draws) {
-  const std::size_t C = s.dims.find('C');
-  const bool of_blocks = C != s.dims.npos;
-  const ExpectedBits drawn = sampling_value(s.name, logits, draws, of_blocks ? s.shape[C] : 1,
-                                            of_blocks ? s.shape[C] * s.block : 0);
+  const std::int64_t blocks = s.of_blocks() ? s.shape[s.dims.find('C')] : 1;
+  const ExpectedBits drawn =
+      sampling_value(s.name, logits, draws, blocks, s.of_blocks() ? blocks * s.block : 0);
   Tensor value(s.shape);
   for (std::size_t i = 0; i < value.data.size(); ++i)
     value.data[i] = as_float(drawn.bits[i], drawn.integer);

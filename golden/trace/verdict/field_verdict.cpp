@@ -206,7 +206,7 @@ class FieldJudging {
                        letters, padding);
     }
     Shape of = s.shape;
-    if (s.dims.find('C') != s.dims.npos) {
+    if (s.of_blocks()) {
       const std::int64_t V = padding.placed('V', claim_.source_case.model.V);
       const std::int64_t blocks = shape.empty() ? 1 : shape.back();
       if (blocks < 1 || V % blocks != 0)

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "weights/model/registry.h"
+#include "weights/text/heads.h"
 
 namespace shardproof::dump {
 namespace {
@@ -142,7 +143,11 @@ Names equal_rows(const Run& run) {
 Names if_so(bool so) { return so ? Names{""} : Names{}; }
 
 Names one_row(const Run& run) { return if_so(run.claim.source_case.batch == 1); }
-Names one_kv_head(const Run& run) { return if_so(model(run).K == 1 && model(run).H > 1); }
+Names one_kv_head(const Run& run) {
+  const TextModel* const text = text_model(model(run));
+  return if_so(model(run).K == 1 && model(run).H > 1 &&
+               (text == nullptr || group_letter(*text) != 0));
+}
 Names one_layer(const Run& run) { return if_so(model(run).layers == 1); }
 
 Names one_pass(const Run& run) { return if_so(run.passes.size() == 1); }

@@ -116,6 +116,25 @@ TEST(TextCaseKeys, RefuseLengthsWhereALineReducesRowsOrPositions) {
             std::string::npos);
 }
 
+/// Whether a number of the field is within a range has no meaning; of positions it is exact.
+TEST(TextCaseKeys, RefuseTheFieldWhereARangeIsNotOfPositions) {
+  const auto with = [](const std::string& marks) {
+    std::string text = print_model_text(handed());
+    const std::string old_line = "mid : BLE = store(add(in, attn_out))";
+    text.replace(text.find(old_line), old_line.size(),
+                 "marks : " + marks + "\nmid : BLE = store(add(in, attn_out))");
+    return refusal("regime=field", parse_model_text(text, "m.model"));
+  };
+  EXPECT_EQ(with("BL = within(sub(pos, 2), 0, inf)"), "none");
+  for (const char* marks : {"BLE = within(in, 0, inf)", "BL = within(mul(pos, 0.5), 0, 1)",
+                            "BLE = mul(in, within(attn_out, -1, 1))"})
+    EXPECT_EQ(
+        with(marks),
+        "case_model: model=m.model: regime=field is not for a text with top, or with within "
+        "of other numbers than positions: numbers of a field have no order; legal: exact, f32")
+        << marks;
+}
+
 TEST(TextCaseKeys, RefusePaddingThatALineNeedsWhole) {
   const auto with = [](const std::string& key, const std::string& line) {
     std::string text = print_model_text(handed());

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "engine/run/plan.h"
 #include "golden/verify/verify.h"
 #include "tests/golden/text/text_case.h"
 #include "tests/sanitized.h"
@@ -54,20 +55,41 @@ TEST(TextOfExperts, IsEqual) {
     require_equal(std::array{"experts"}, keys);
 }
 
-/// The same text without top, so that its maxima of sharded dims, its means and its caches of some
-/// layers are judged in the field, too.
+/// The same text with marks of positions in place of top, so that its maxima of sharded dims, its
+/// means and its caches of some layers are judged in the field, too.
 TEST(TextOfExperts, IsEqualInTheFieldWithoutTop) {
   std::string text = print_model_text(text_model(case_of_text("experts", "").model)->text());
-  for (const auto& [old_text, new_text] :
-       std::map<std::string, std::string>{{"top(group, N, groups)", "within(group, -1000, 1000)"},
-                                          {"top(best, X, experts)", "within(best, -1000, 1000)"}})
+  for (const auto& [old_text, new_text] : std::map<std::string, std::string>{
+           {"open : BLN = top(group, N, groups)", "open : BL = within(pos, 0, inf)"},
+           {"chosen : BLX = top(best, X, experts)", "chosen : BL = within(pos, 0, inf)"}}) {
+    ASSERT_NE(text.find(old_text), std::string::npos) << old_text;
     text.replace(text.find(old_text), old_text.size(), new_text);
+  }
   for (const char* keys : {"torus=2x2x2 prefill=ws2d:batch", "torus=4x2x3 prefill=wg-xyz:batch",
                            "torus=2x1x3 prefill=ws2d:heads decode=ws1d:heads act=bf16"}) {
     OracleMemo memo;
     const Case c = case_with_text(parse_model_text(text), fmt::format("{} regime=field", keys));
     const Judgement judgement = verify_case(c, memo);
     EXPECT_EQ(judgement.verdict, Verdict::equal) << c << "\n" << judgement.reason();
+  }
+}
+
+/// Experts lie over an axis where a table names their values and weights, of which no C++ knows.
+TEST(TextOfExperts, AreShardedByATableThatNamesThem) {
+  const Strategy strategy(parse_layouts("layouts experts\nin : BLE_xzy -> BLE_x\n"
+                                        "weights : E_x F_zy H_zy\nhidden : BLF_zyx\n"
+                                        "attend : BLH_zyxQ\nwe_gate : X_yE_xD_z\n"
+                                        "we_up : X_yE_xD_z\nwe_out : X_yD_zE_x\n",
+                                        "experts.layouts")
+                              .at(0));
+  for (const char* torus : {"2x2x1", "1x3x2"}) {
+    OracleMemo memo;
+    Case c = case_of_text("experts", fmt::format("torus={} batch=12 prompt=4", torus));
+    c.prefill = c.decode = strategy;
+    const Judgement judgement = verify_case(c, memo);
+    EXPECT_EQ(judgement.verdict, Verdict::equal) << c << "\n" << judgement.reason();
+    const std::string program = print_program(make_plan(c).decode.other_layers.at(0));
+    EXPECT_NE(program.find("input we_gate : X_yE_xD_z"), std::string::npos) << program;
   }
 }
 

@@ -176,6 +176,30 @@ TEST_F(RunVerb, ARunEndsWithItsLastRow) {
     EXPECT_FALSE(name.find("decode.") != std::string::npos) << name;
 }
 
+/// A value of a text may have no rows, or have them in any dim.
+TEST_F(RunVerb, RowsOfValuesAreThoseOfTheirBatch) {
+  std::string text = run("list models --text llama,layers=1,E=24,F=48,H=6,K=2,Q=4").out;
+  const std::string before = "q : BLHQ = ";
+  text.insert(text.find("\n" + before) + 1,
+              "twice : E = mul(g_norm, 2)\nacross : HQBL = einsum(BLE,EHQ->HQBL; norm, wq)\n");
+  write("m.model", text);
+  write("line", "ab\n");  // and seven rows that nobody sees
+  const auto json = json_of(
+      "--model m.model --torus 1x1x1 --prefill dp --prompt-file line "
+      "--checkpoints");
+  const auto& values = json["checkpoints"];
+  EXPECT_EQ(values["prefill.c0.layer0.twice"]["shape"], nlohmann::json({24}));
+  EXPECT_EQ(values["prefill.c0.layer0.twice"]["bits"].get<std::string>().size(), 24 * 8U);
+  EXPECT_EQ(values["prefill.c0.layer0.across"]["shape"], nlohmann::json({6, 4, 1, 2}));
+  // The same numbers as q, of which the batch is the first dim.
+  const std::string across = values["prefill.c0.layer0.across"]["bits"],
+                    q = values["prefill.c0.layer0.q"]["bits"];
+  ASSERT_EQ(across.size(), q.size());
+  for (std::size_t l = 0; l < 2; ++l)
+    for (std::size_t i = 0; i < 24; ++i)
+      EXPECT_EQ(across.substr((i * 2 + l) * 8, 8), q.substr((l * 24 + i) * 8, 8)) << l << " " << i;
+}
+
 TEST_F(RunVerb, ATraceOfLinesOfAnyLengthIsJudged) {
   for (const std::string& layout : kLayouts) {
     out_of(kChips + layout + "--prompt-file lines --gen 3 --chunk 5 --trace t.h5");

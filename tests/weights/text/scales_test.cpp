@@ -56,6 +56,12 @@ TEST(TextScales, AreOfTheLettersThatTheResultKeeps) {
   EXPECT_EQ(scales_of(std::string(kPlainModel)),
             "wq_scale : HQ of wq\nwk_scale : KQ of wk\nw_router_scale : X of w_router\n"
             "we_scale : XA of we\nwo_scale : E of wo\n");
+  // A sum that keeps none of its matrix's letters has no channel.
+  std::string gated =
+      with_line("weight extra : E if local", "weight extra : E if local\nweight wg : HQ");
+  const std::string before = "more : BLE = in unless local";
+  gated.insert(gated.find(before), "gate_of_all : BL = einsum(BLHQ,HQ->BL; q, wg)\n");
+  EXPECT_EQ(scales_of(gated), scales_of(std::string(kPlainModel)));
   const auto without_wq = [](const char* line) {
     const std::string scales = scales_of(with_line("more : BLE = in unless local", line));
     return scales.find("wq_scale") == std::string::npos;

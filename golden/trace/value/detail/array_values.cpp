@@ -69,7 +69,7 @@ std::vector<Subject> ArrayValues::find_subjects() const {
   if (const std::string* const fused = said("fused")) {
     for (const std::string_view part : split(*fused, ",")) {
       const auto s = subject_of(before + std::string(part), "");
-      if (!s || s->dims.find('C') != std::string::npos)
+      if (!s || s->of_blocks())
         refuse("dump_attribute", "fused={:?}: the model has no {}{}", *fused, before, part);
       subjects.push_back(*s);
     }
@@ -149,8 +149,8 @@ void ArrayValues::require_rows(const Subject& subject) const {
 void ArrayValues::set_blocks(Subject& subject, const Layout& layout, const Arrays& arrays) const {
   const Case& c = run_.claim.source_case;
   const std::int64_t V = dim_padding(c).placed('V', c.model.V);
+  if (!subject.of_blocks()) return;
   const std::size_t dim = subject.dims.find('C');
-  if (dim == std::string::npos) return;
   const std::size_t d = *layout.find('C');
   const std::int64_t blocks = arrays.local[d] * arrays.torus.size(layout.dims()[d].axes);
   if (blocks < 1 || V % blocks != 0)
@@ -194,7 +194,8 @@ Shape ArrayValues::padded_shape(const Layout& layout, const Subject& subject, co
   for (std::size_t d = 0; d < local.size(); ++d) {
     const char letter = layout.dims()[d].letter;
     const std::int64_t extent = extent_of(subject, letter);
-    const bool blocks = letter == 'C' && padding.pads('V');  // counted by set_blocks
+    const bool blocks =
+        letter == 'C' && subject.of_blocks() && padding.pads('V');  // counted by set_blocks
     const bool may = blocks || padding.placed(letter, extent) == theirs[d] ||
                      (letters != nullptr && letters->find(letter) != std::string::npos);
     if (theirs[d] == extent || (may && theirs[d] > extent)) continue;
