@@ -76,12 +76,12 @@ class Walk {
     std::iota(slots.begin(), slots.end(), 0);
     names["slot"] = integers("M", slots);
     section(TextSection::embedding, -1, names);
-    Value stream = names.at("embed");
+    Value stream = everywhere(names.at("embed"));
     for (std::int64_t layer = 0; layer < sizes_.layers; ++layer) {
       Names own = names;
       own["in"] = stream;
       section(TextSection::layer, layer, own);
-      stream = own.at("out");
+      stream = everywhere(own.at("out"));
     }
     names["in"] = stream;
     section(TextSection::head, -1, names);
@@ -90,6 +90,12 @@ class Walk {
 
  private:
   using Names = NamedValues<Scalar>;
+
+  /// The stream between layers exists everywhere: nothing outside of a layer knows its indicators.
+  static Value everywhere(Value value) {
+    value.presence.reset();
+    return value;
+  }
 
   Value integers(const std::string& letters, const std::vector<std::int64_t>& values) const {
     Value v{letters, place_.shape_of(letters), {}};

@@ -138,6 +138,19 @@ TEST(Walk, WhatDoesNotExistIsZeroAndNotCounted) {
   EXPECT_EQ(model.value("best", ids), (Floats{1, 0, 0, 1, 0, 0, 0, 0, 1}));
 }
 
+TEST(Walk, TheStreamExistsEverywhere) {
+  const OneLayer model{.layer =
+                           "far : BLE = within(in, 2, inf)\n"
+                           "most : BL = max(sub(in, 9), E)\n"
+                           "mean : BL = mean(in, E)\n"
+                           "out : BLE where far = add(in, 1)\n",
+                       .small = ", layers=2"};
+  const auto values = model.run({1, 5}, 1, Passes(1, 2, 0, 1)).values;
+  EXPECT_EQ(values.at("prefill.c0.layer0.most").data, (Floats{-8, -4}));
+  EXPECT_EQ(values.at("prefill.c0.layer1.most").data, (Floats{-9, -3}));
+  EXPECT_EQ(values.at("prefill.c0.layer1.mean").data, (Floats{0, 6}));
+}
+
 TEST(Walk, TopTakesTheFirstOfEquals) {
   const OneLayer model{.layer =
                            "weight w : X\nspread : BLEX = add(mul(in, 0), w)\n"
