@@ -56,8 +56,7 @@ PhasePrograms text_programs(const LayoutTable& table, const ModelConfig& config,
   const ModelText& text = model.flat();
   const TextLayouts layouts(table, model, extents, torus);
   const TextSetting setting{config, model, layouts, extents, torus};
-  const std::vector<std::string> shared = read_from_embedding(text);
-  std::map<std::string, Layout> of_embedding;
+  EmbeddingValues of_embedding;
 
   PhasePrograms programs;
   programs.torus = torus;
@@ -66,12 +65,20 @@ PhasePrograms text_programs(const LayoutTable& table, const ModelConfig& config,
     TextSectionWriter writer(setting, "embed", {});
     writer.write(TextSection::embedding, 0);
     std::vector<std::string> outputs{writer.bring("embed", layouts.residual()).name};
-    for (const std::string& name : shared) {
+    std::vector<std::string> names = read_from_embedding(text);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::string name = names[i];
       const WrittenValue value = writer.current(name);
-      of_embedding.emplace(name, value.layout);
+      of_embedding.layouts.emplace(name, value.layout);
       if (name != "embed") outputs.push_back(value.name);
+      // What exists in places only takes its indicators along.
+      const std::vector<std::string> indicators = writer.indicators_of(name);
+      of_embedding.indicators[name] = indicators;
+      for (const std::string& indicator : indicators)
+        if (std::find(names.begin(), names.end(), indicator) == names.end())
+          names.push_back(indicator);
     }
-    of_embedding["embed"] = layouts.residual();
+    of_embedding.layouts["embed"] = layouts.residual();
     programs.embed = writer.finish(outputs);
   }
   std::vector<std::vector<bool>> variants;

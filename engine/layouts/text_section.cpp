@@ -12,7 +12,7 @@
 namespace shardproof {
 
 TextSectionWriter::TextSectionWriter(const TextSetting& setting, const std::string& program,
-                                     std::map<std::string, Layout> of_embedding)
+                                     EmbeddingValues of_embedding)
     : setting_(setting),
       model_(setting.model),
       layouts_(setting.layouts),
@@ -20,6 +20,7 @@ TextSectionWriter::TextSectionWriter(const TextSetting& setting, const std::stri
       w_(program, ActType::f32, setting.extents, setting.torus),
       of_embedding_(std::move(of_embedding)) {
   w_.set_rows(setting.config.rows);
+  indicators_ = of_embedding_.indicators;
 }
 
 void TextSectionWriter::stream(const std::string& role) {
@@ -108,7 +109,7 @@ WrittenValue TextSectionWriter::lead(const std::string& name, WrittenValue value
 WrittenValue TextSectionWriter::current(const std::string& name) {
   const auto at = copies_.find(name);
   if (at != copies_.end()) return at->second.back();
-  if (const auto given = of_embedding_.find(name); given != of_embedding_.end()) {
+  if (const auto given = of_embedding_.layouts.find(name); given != of_embedding_.layouts.end()) {
     copies_[name] = {w_.input(name, given->second, name)};
   } else {  // ids, pos, slot
     copies_[name] = {w_.input(name, Layout::parse(letters_of(name)), "input " + name)};

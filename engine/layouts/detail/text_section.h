@@ -24,13 +24,18 @@ struct TextSetting {
   const Torus& torus;
 };
 
+/// Values of the embedding's program that layers and the head may read.
+struct EmbeddingValues {
+  std::map<std::string, Layout> layouts;
+  std::map<std::string, std::vector<std::string>> indicators;  ///< of what exists in places only
+};
+
 /// Writes the program of one section of a text, line by line of its flat form. Throws what
 /// text_programs() throws.
 class TextSectionWriter {
  public:
-  /// `of_embedding`: the layouts of the values that the embedding's program returns.
   TextSectionWriter(const TextSetting& setting, const std::string& program,
-                    std::map<std::string, Layout> of_embedding);
+                    EmbeddingValues of_embedding);
 
   /// Adds the stream between layers as the value `in`, an input with this role.
   void stream(const std::string& role);
@@ -40,6 +45,8 @@ class TextSectionWriter {
   WrittenValue bring(const std::string& name, const Layout& to);
   /// Returns the copy of a value that was made last.
   WrittenValue current(const std::string& name);
+  /// Returns the names of the indicators that a value has: it exists where none of them is 0.
+  std::vector<std::string> indicators_of(const std::string& name) const;
   /// Writes the last position of each row's logits and returns its name.
   std::string last_logits();
   Program finish(const std::vector<std::string>& outputs) const { return w_.finish(outputs); }
@@ -104,7 +111,6 @@ class TextSectionWriter {
   /// Returns the indicators of a value's own and of its operands: it exists where none is 0.
   std::vector<std::string> indicators_of(const TextLine& line,
                                          const std::vector<std::string>& operands) const;
-  std::vector<std::string> indicators_of(const std::string& name) const;
   /// Gives a moved value the indicators of its operand. Throws Error("layouts_c12", ...) if one has
   /// letters that the line lacks.
   void carry_indicators(const TextLine& line, const std::string& operand);
@@ -118,7 +124,7 @@ class TextSectionWriter {
   const TextModel& model_;
   const TextLayouts& layouts_;
   ProgramWriter w_;
-  std::map<std::string, Layout> of_embedding_;
+  EmbeddingValues of_embedding_;
   std::map<std::string, std::vector<WrittenValue>> copies_;
   std::map<std::string, std::string> letters_;                  // of the section's values
   std::map<std::string, std::vector<std::string>> indicators_;  // of what does not exist everywhere

@@ -171,6 +171,21 @@ TEST(TextPrograms, RefuseLinesWithoutSteps) {
             "which programs have no step");
 }
 
+/// What the embedding makes in places only comes with its indicator, also where no line reads that.
+TEST(TextPrograms, OfIndicatorsOfTheEmbedding) {
+  std::string text = print_model_text(handed("gpt-2"));
+  for (const auto& [old_text, new_text] : std::map<std::string, std::string>{
+           {"\n\nlayer",
+            "\nnear : BLM = within(far, -2, 0)\nbias : BLM where near = mul(far, 0.5)\n\nlayer"},
+           {"out : BLE = store(add(mid", "slope : BL = mean(bias, M)\nout : BLE = store(add(mid"}})
+    text.replace(text.find(old_text), old_text.size(), new_text);
+  const PhasePrograms p =
+      programs(config_of(parse_model_text(text, "m.model")), Strategy::parse("ws2d:batch").table());
+  expect_lines(p.embed, {"output embed, see, bias, near"});
+  expect_lines(p.layer, {"input bias : B_zyxLM is bias", "input near : B_zyxLM is near",
+                         "slope : B_zyxL = mean(bias where near, M) is slope"});
+}
+
 TEST(TextPrograms, OfMaximaOverShardedDimsAndCachesOfSomeLayers) {
   const PhasePrograms p =
       programs(config_of(handed("experts")), Strategy::parse("ws2d:batch").table());

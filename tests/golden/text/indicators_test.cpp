@@ -1,0 +1,65 @@
+// Texts in which values exist in places only: programs carry what says so wherever the model does.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "golden/verify/verify.h"
+#include "tests/golden/text/text_case.h"
+
+namespace shardproof {
+namespace {
+
+/// GPT-2 with other lines in place of some, each of which is there once.
+ModelText gpt_with(const std::map<std::string, std::string>& lines) {
+  std::string text = print_model_text(text_model(case_of_text("gpt-2", "").model)->text());
+  for (const auto& [old_line, new_line] : lines) {
+    const auto at = text.find("\n" + old_line + "\n");
+    EXPECT_NE(at, std::string::npos) << old_line;
+    if (at != std::string::npos) text.replace(at + 1, old_line.size(), new_line);
+  }
+  return parse_model_text(text);
+}
+
+void require_equal(const ModelText& text, const std::string& keys = "") {
+  for (const char* regime : {"exact", "f32", "field"})
+    for (const char* strategy : {"ws2d:heads", "wg-xyz:batch"}) {
+      OracleMemo memo;
+      const Case c = case_with_text(
+          text, fmt::format("torus=2x2x2 prefill={} decode=ws2d:batch batch=8 prompt=4 {} regime={}",
+                            strategy, keys, regime));
+      const Judgement judgement = verify_case(c, memo);
+      EXPECT_EQ(judgement.verdict, Verdict::equal) << c << "\n" << judgement.reason();
+    }
+}
+
+constexpr const char* kSee = "see : BLM = within(far, -inf, 0)";
+constexpr const char* kDot = "dot : BLHM where see = store(einsum(BLHQ,BMHQ->BLHM; q, k_cache))";
+constexpr const char* kOut = "out : BLE = store(add(mid, ffn_out))";
+
+/// A bias that is made once, and exists where a query sees the slot.
+TEST(IndicatorsOfTexts, OfTheEmbeddingReachLayers) {
+  require_equal(
+      gpt_with({{kSee, std::string(kSee) + "\nbias : BLM where see = add(mul(far, 0.5), -3)"},
+                {kDot, "dot : BLHM = store(einsum(BLHQ,BMHQ->BLHM; q, k_cache))"},
+                {"score : BLHM = store(div(dot, store(width)))",
+                 "score : BLHM = add(store(div(dot, store(width))), bias)"}}));
+}
+
+TEST(IndicatorsOfTexts, OfTheEmbeddingReachTheHead) {
+  require_equal(
+      gpt_with({{kSee, std::string(kSee) + "\nbias : BLM where see = add(mul(far, 0.5), -3)"},
+                {"logits : BLV = store(einsum(BLE,VE->BLV; final_norm, table))",
+                 "least : BL = mean(bias, M)\n"
+                 "logits : BLV = store(einsum(BLE,VE->BLV; mul(final_norm, least), table))"}}));
+}
+
+/// A layer's own indicator ends with it: the next layer, and the head, read zeros.
+TEST(IndicatorsOfTexts, OfALayerEndWithIt) {
+  require_equal(gpt_with({{kOut,
+                           "some : BLE = within(ffn_out, 0, inf)\n"
+                           "out : BLE where some = store(add(mid, ffn_out))"}}));
+}
+
+}  // namespace
+}  // namespace shardproof
