@@ -51,10 +51,12 @@ void TextSectionWriter::turn(const TextLine& line) {
   const std::string& x = e.args[0].text;
   const WrittenValue from = bring_whole(x, e.parameters[0]);
   carry_indicators(line, x);
-  keep(line, w_.step(line.name, from.layout,
-                     fmt::format("turn({}, {}, {} {})", from.name, e.parameters[0], e.parameters[1],
-                                 static_cast<std::int64_t>(model_.sizes().number(e.parameters[2]))),
-                     line.name));
+  keep(line,
+       w_.step(line.name, from.layout,
+               fmt::format("turn({}{}, {}, {} {})", from.name, where(indicators_of(x), from.layout),
+                           e.parameters[0], e.parameters[1],
+                           static_cast<std::int64_t>(model_.sizes().number(e.parameters[2]))),
+               line.name));
 }
 
 Axes TextSectionWriter::whole_blocks(std::vector<Layout::Dim>& parts) const {

@@ -155,7 +155,7 @@ constexpr auto kOps = std::to_array<OpRow>({
      .name = "top",
      .parameters = Parameters::letter_count,
      .takes_where = true},
-    {.kind = OpKind::turn, .name = "turn", .parameters = Parameters::pairs},
+    {.kind = OpKind::turn, .name = "turn", .parameters = Parameters::pairs, .takes_where = true},
     {.kind = OpKind::gather, .name = "gather", .operands = {2, 2}, .integer_operand = 0},
 });
 

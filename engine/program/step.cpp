@@ -357,9 +357,9 @@ std::vector<Sharded> Step::values() {
       return results(sum_over(args_[0], op_.parameter, to().layout, to().shape, threads_,
                               execution_.numerics.regime, summation().acc, partial_values()));
     case OpKind::turn:
-      return results(turn_pairs(
+      return results(where(turn_pairs(
           arg(0), op_.dim, op_.parameter == "half" ? RopePairs::half_split : RopePairs::interleaved,
-          op_.count, threads_));
+          op_.count, threads_)));
     case OpKind::gather:
       return results(gather_rows(arg(0), arg(1), to().layout, to().shape, threads_));
   }

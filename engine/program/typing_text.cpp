@@ -163,6 +163,7 @@ Types turn(const Rules& rules, const Op& op) {
   rules.unsharded(3, 0, std::string_view(&op.dim, 1));
   rules.require(op.count % 2 == 0 && op.count >= 0 && op.count <= x.shape[at], 4,
                 "{} channels in pairs of {}={}", op.count, op.dim, x.shape[at]);
+  rules.indicators(5, x);
   return {x};
 }
 

@@ -368,7 +368,7 @@ Results results_of(const Op& op, const std::vector<const Value*>& args, const Se
     case OpKind::sum:
       return {sum_over(op, t, setting)};
     case OpKind::turn:
-      return {turned(op, t)};
+      return {turned(op, args)};
     case OpKind::gather:
       return {gathered(op, t, *args[1])};
   }

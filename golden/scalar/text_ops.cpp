@@ -217,7 +217,8 @@ Value sum_over(const Op& op, const Value& x, const Setting& setting) {
   return contraction(product.op, {&x, &product.ones}, setting);
 }
 
-Value turned(const Op& op, const Value& x) {
+Value turned(const Op& op, const std::vector<const Value*>& args) {
+  const Value& x = *args[0];
   Made made(op);
   made.value.shape = x.shape;
   const bool half = op.parameter == "half";
@@ -229,7 +230,7 @@ Value turned(const Op& op, const Value& x) {
     const float partner = x.whole()[element.in(x)];
     made.put(second ? partner : -partner);
   });
-  return std::move(made.value);
+  return where_present(op, std::move(made.value), args);
 }
 
 Value gathered(const Op& op, const Value& index, const Value& table) {

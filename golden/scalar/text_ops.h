@@ -26,7 +26,7 @@ struct SumAsProduct {
   SumAsProduct(const Op& sum, const Value& x);
 };
 Value sum_over(const Op& op, const Value& x, const Setting& setting);
-Value turned(const Op& op, const Value& x);
+Value turned(const Op& op, const std::vector<const Value*>& args);
 /// gather. Throws Error("gather_range", ...).
 Value gathered(const Op& op, const Value& index, const Value& table);
 /// append. Throws Error("append_range", ...).

@@ -39,6 +39,8 @@ inline const std::vector<StepForm>& step_forms() {
       {"sum(x, L)", {"BLE"}},
       {"turn(x, Q, half 4)", {"BQH"}, "Q"},
       {"turn(x, Q, interleaved 2)", {"BHQ"}, "Q"},
+      {"turn(x where w, Q, half 4)", {"BQH", "where BQ"}, "Q"},
+      {"turn(x where w and u, Q, interleaved 4)", {"BHQ", "where H", "where BH"}, "Q"},
       {"gather(i, t)", {"int BL", "PKQ"}, "P"},
       {"append(c, t, pos zeros)", {"BMKQ", "BLKQ", "int BL"}, "LM"},
       {"append(c, t, pos)", {"KMB", "KLB", "int BL"}, "LM"},

@@ -26,8 +26,9 @@ void require_equal(const ModelText& text, const std::string& keys = "") {
     for (const char* strategy : {"ws2d:heads", "wg-xyz:batch"}) {
       OracleMemo memo;
       const Case c = case_with_text(
-          text, fmt::format("torus=2x2x2 prefill={} decode=ws2d:batch batch=8 prompt=4 {} regime={}",
-                            strategy, keys, regime));
+          text,
+          fmt::format("torus=2x2x2 prefill={} decode=ws2d:batch batch=8 prompt=4 {} regime={}",
+                      strategy, keys, regime));
       const Judgement judgement = verify_case(c, memo);
       EXPECT_EQ(judgement.verdict, Verdict::equal) << c << "\n" << judgement.reason();
     }
@@ -59,6 +60,19 @@ TEST(IndicatorsOfTexts, OfALayerEndWithIt) {
   require_equal(gpt_with({{kOut,
                            "some : BLE = within(ffn_out, 0, inf)\n"
                            "out : BLE where some = store(add(mid, ffn_out))"}}));
+}
+
+/// Whole pairs of channels, or one channel of each pair, exist; also where what is turned is +0.
+TEST(IndicatorsOfTexts, OfTurnedChannels) {
+  const std::string v = "v : BLHQ = store(add(einsum(BLE,EHQ->BLHQ; norm, wv), bv))";
+  for (const char* some :
+       {"some : BLHQ = within(q, 0, inf)", "some : BLH = within(max(q, Q), 0, 1)"})
+    require_equal(gpt_with(
+        {{v,
+          fmt::format("{}\nsome_q : BLHQ where some = q\nturned : BLHQ = turn(some_q, Q, half 4)\n"
+                      "plus : BLHQ = add(turned, 1)\n"
+                      "v : BLHQ = store(add(plus, add(einsum(BLE,EHQ->BLHQ; norm, wv), bv)))",
+                      some)}}));
 }
 
 }  // namespace
