@@ -70,6 +70,7 @@ class Rules : public OpRules {
     for (std::size_t i = op_.operands(); i < args_.size(); ++i) indicator(n, of, args_[i]);
   }
   void indicator(int n, const Type& of, const Type& w) const {
+    require(!w.integer, n, "the indicator is int32 {}; f32 is expected", w.layout);
     for (const Layout::Dim& dim : w.layout.dims()) {
       const auto at = of.layout.find(dim.letter);
       require(at.has_value(), n, "the indicator {} has {}, which {} lacks", w.layout, dim.letter,
