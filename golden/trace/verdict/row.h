@@ -40,7 +40,10 @@ struct Row {
   std::vector<std::string> needs = {};  ///< values to dump for a better verdict
   std::optional<RoundingReport> rounding = {};
   std::optional<rerun::Evidence> evidence = {};  ///< for a value whose bound accepts anything
-  std::vector<std::string> signs = {};           ///< findings from the errors' signs; no verdict
+  /// A value of a text whose bound accepts anything because operands are missing: no rerun weighs
+  /// it.
+  bool unweighed = false;
+  std::vector<std::string> signs = {};  ///< findings from the errors' signs; no verdict
   std::int64_t outliers = 0;  ///< numbers outside the likely bound but inside the worst case
   std::int64_t unequal = 0;   ///< numbers that differ from the exact one rounded once
   double slack = 0.0;         ///< as in bounds::ValueVerdict

@@ -101,8 +101,10 @@ class Judging {
             WrongElement{o.chip, global_index(s.shape, o.place), in.low, in.high, o.actual};
       }
     }
-    if (s.meaning != Meaning::checkpoint || s.last) return;
-    if (bounds::narrow_storage(expectations_.declared(s).values) && row.fit != Fit::different) {
+    const bool of_text = claim_.source_case.model.rows != nullptr;
+    if (s.meaning != Meaning::checkpoint || (s.last && !of_text)) return;
+    if (!s.last && bounds::narrow_storage(expectations_.declared(s).values) &&
+        row.fit != Fit::different) {
       const MaskedSlots masked(dumped, claim_, reference_);
       row.rounding =
           report_rounding(dumped, masked, expectations_.format_of(dumped), replay.variants(s.id));
@@ -111,6 +113,7 @@ class Judging {
     if (row.fit != Fit::not_judged && row.fit != Fit::loose && !(row.fit == Fit::near && wide))
       return;
     add_missing(s.id, row.needs);
+    row.unweighed = of_text && row.fit == Fit::not_judged && !row.needs.empty();
     if (row.fit == Fit::not_judged)
       row.why = !row.needs.empty() ? "operands are missing"
                 : std::isfinite(row.extent.worst)
@@ -299,7 +302,7 @@ std::optional<std::size_t> Verdict::first_from(Fit fit) const {
 bool Verdict::lacks_operands() const {
   return std::any_of(rows.begin(), rows.end(), [](const Row& row) {
     return row.fit == Fit::not_judged && !row.needs.empty() &&
-           (row.evidence || row.title.ends_with(".out"));
+           (row.evidence || row.unweighed || row.title.ends_with(".out"));
   });
 }
 

@@ -29,8 +29,8 @@ struct Verdict {
   bool proves() const;
   /// Returns the first judged row whose verdict is `fit` or worse; nullopt if there is none.
   std::optional<std::size_t> first_from(Fit fit) const;
-  /// Returns whether a layer's out, or a value weighed by its drift alone, is not judged because
-  /// operands are missing.
+  /// Returns whether a layer's out, a value weighed by its drift alone, or any value of a text is
+  /// not judged because operands are missing.
   bool lacks_operands() const;
   /// Returns 0 if the verdict proves something, all arrays fit the model, no operands are lacking,
   /// and no row is as bad as `fail_on` or worse; otherwise 1.

@@ -1,0 +1,50 @@
+// `compare` of traces that lack some of a text's values, or have them in other formats.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <set>
+#include <string>
+
+#include "tests/golden/text/text_case.h"
+#include "tests/golden/text/text_trace.h"
+
+namespace shardproof {
+namespace {
+
+/// Leaves the weights, and those values of the run whose last name is kept.
+void keep(dump::Dump& dump, const std::function<bool(const std::string& name)>& kept) {
+  std::erase_if(dump.values, [&](const auto& value) {
+    const std::string& name = value.first;
+    return name.find('.') != name.npos &&
+           (name.starts_with("prefill") || name.starts_with("decode")) &&
+           !kept(name.substr(name.rfind('.') + 1));
+  });
+  std::erase_if(dump.order, [&](const std::string& n) { return !dump.values.contains(n); });
+}
+
+/// Logits of another run do not pass for want of operands.
+TEST(TracesInPart, OfLogitsAloneDoNotPassUnjudged) {
+  for (const char* text : {"llama-3", "gemma-2"}) {
+    dump::Dump dump = f32_trace(text, "");
+    const std::set<std::string> few{"embed", "logits", "ids"};
+    keep(dump, [&](const std::string& name) { return few.contains(name); });
+    EXPECT_EQ(verdict_of(dump).exit_code(bounds::Fit::unlikely), 0) << text;
+    // No token of the trace is of the last pass.
+    std::string last;
+    for (const auto& [name, value] : dump.values)
+      if (name.starts_with("decode") && name.ends_with("logits")) last = std::max(last, name);
+    ASSERT_NE(last, "");
+    dump::StoredArray& logits = dump.values.at(last).whole;
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      poke(logits, i, static_cast<float>((7 * i) % 13) / 13.0F - 0.5F);
+    const dump::Verdict verdict = verdict_of(dump);
+    EXPECT_TRUE(verdict.lacks_operands()) << text;
+    EXPECT_EQ(verdict.exit_code(bounds::Fit::unlikely), 1) << text;
+    EXPECT_EQ(verdict.count(bounds::Fit::different), 0) << text;
+  }
+}
+
+}  // namespace
+}  // namespace shardproof
