@@ -32,6 +32,7 @@ class Operands : Trial {
       const Contraction::Term& term = c.terms[t];
       if (term.places.empty()) continue;  // of no weight
       const std::size_t width = term.width, columns = c.columns;
+      if (term.extents.empty() || term.w->size() != columns * width) continue;
       const auto with = [&](std::string detail, int parameters, auto place) {
         std::vector<double> w(term.w->size());
         for (std::size_t col = 0; col < columns; ++col)

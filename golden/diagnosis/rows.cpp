@@ -33,7 +33,8 @@ bool with_bias(Q q) {
 bool norm(Q q) { return stored(q) && !sums(q) && !q.step().weights(WeightKind::gain).empty(); }
 bool folded(Q q) { return norm(q) && gains_folded(q); }
 bool centered(Q q) { return norm(q) && q.step().calls(ModelOp::sub); }
-bool not_centered(Q q) { return norm(q) && !q.step().calls(ModelOp::sub); }
+bool not_centered(Q q) { return norm(q) && !q.operands().empty() && !q.step().calls(ModelOp::sub); }
+bool norm_of_operand(Q q) { return norm(q) && !q.operands().empty(); }
 bool turns(Q q) {
   return q.step().calls(ModelOp::turn) && !q.step().weights(WeightKind::rope_table).empty();
 }
@@ -73,7 +74,9 @@ bool scores_of_other_2(Q q) { return of_base2(q) && scores_in_other_units(q); }
 bool tied_base2(Q q) {
   return norm(q) && q.step().graph().of_keys() && of_base2(q) && q.config().tied;
 }
-bool not_scaled(Q q) { return stored(q) && looks_up(q) && contraction_of(q)->scales.empty(); }
+bool not_scaled(Q q) {
+  return stored(q) && looks_up(q) && sums(q) && contraction_of(q)->scales.empty();
+}
 bool wider(Q q) { return q.format() != NumberFormat::bf16 && q.summed().empty(); }
 bool of_f64(Q q) { return q.format() == NumberFormat::f64 && q.summed().empty(); }
 bool of_bf16(Q q) { return q.format() == NumberFormat::bf16; }
@@ -178,7 +181,7 @@ const std::vector<Row>& rows() {
       {"never written", "", 0, any, try_never_written, Stage::first},
       {"another chip's block", "", 0, any, try_blocks, kOfChips},
       {"partial sum missing", "", 0, sums, try_sums, kOfChips},
-      {"local statistics", "", 0, norm, try_statistics, kOfChips},
+      {"local statistics", "", 0, norm_of_operand, try_statistics, kOfChips},
       {"axes in another order", "", 0, norm, blocks_of_weights(kGain)},
       {"axes in another order", "", 0, sums, try_weight_blocks},
       {kAddend, "", 0, any, try_addends},
@@ -293,8 +296,10 @@ const std::vector<Row>& rows() {
        partial_sums_in_bf16()},
       {kRounding, "{} rounded to bf16", 0, combines, operands_in_bf16()},
       {kRounding, "the probabilities are rounded to bf16", 1, averages, shares_in_bf16()},
-      {kRounding, "the sum of squares is rounded to bf16", 1, norm, statistics_in_bf16(false)},
-      {kRounding, "the mean of squares is rounded to bf16", 1, norm, statistics_in_bf16(true)},
+      {kRounding, "the sum of squares is rounded to bf16", 1, norm_of_operand,
+       statistics_in_bf16(false)},
+      {kRounding, "the mean of squares is rounded to bf16", 1, norm_of_operand,
+       statistics_in_bf16(true)},
       {kRounding, "sines and cosines are rounded to bf16", 1, turns, tables_in_bf16()},
       {"partial sum missing", "", 0, sums, try_fitted_sums, Stage::last},
   };

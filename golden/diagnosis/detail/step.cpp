@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "golden/bounds/value/projection.h"
@@ -78,11 +79,14 @@ bool Step::is_operand(const std::string& name) const {
     return row != nullptr && row->kind == ValueKind::checkpoint;
   }
   // What the flat form splits off is no value of the text's own.
-  const auto& own = graph_->model().text().section(TextSection::layer).lines;
-  const bool named =
-      std::any_of(own.begin(), own.end(), [&](const TextLine& line) { return line.name == name; });
+  const bool named = std::any_of(
+      std::begin(kTextSections), std::end(kTextSections), [&](const TextSection section) {
+        const auto& own = graph_->model().text().section(section).lines;
+        return std::any_of(own.begin(), own.end(),
+                           [&](const TextLine& line) { return line.name == name; });
+      });
   const ValueRow* const row = value_row(name, &graph_->model());
-  return (named && (row->stored || row->cache)) || name == "embed" ||
+  return (named && (row->stored || row->cache)) ||
          derivation_.dumped(graph_->lines().id_of_operand(place_, name));
 }
 

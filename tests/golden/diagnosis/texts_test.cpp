@@ -57,11 +57,12 @@ weight unembed : VE
 logits : BLV = store(einsum(BLE,VE->BLV; in, unembed))
 )";
 
-class TextsExplained : public testing::Test {
- protected:
+/// An answer of a text as somebody's dump.
+class TextAnswer {
+ public:
   using Value = Planted::Value;
 
-  TextsExplained() {
+  explicit TextAnswer(const char* text) : source_case(case_of_text(text)) {
     for (const std::string& pass : answer.passes) ids[pass] = answer.inputs.at(pass + ".ids");
     for (const auto& [id, tensor] : answer.checkpoints) {
       dump[id] = Value(tensor.shape);
@@ -94,14 +95,14 @@ class TextsExplained : public testing::Test {
     return y;
   }
 
-  static Case case_of_text() {
+  static Case case_of_text(const char* text) {
     Case c = parse_case("batch=4 prompt=4 gen=3");
     c.model = model_config(
-        std::make_shared<const TextModel>(parse_model_text(kText), TextKeys(), "own.model"));
+        std::make_shared<const TextModel>(parse_model_text(text), TextKeys(), "own.model"));
     return c;
   }
 
-  Case source_case = case_of_text();
+  Case source_case;
   Passes passes = source_case.passes();
   Weights weights = oracle::as_stored(generated_weights(source_case), source_case.numerics.weights);
   oracle::Answer answer = oracle::graph::answer(
@@ -113,8 +114,13 @@ class TextsExplained : public testing::Test {
                 {}});
   std::map<std::string, IntTensor> ids;
   std::map<std::string, Value> dump;
-  const std::string of = "prefill.c0.layer1.";
+  std::string of = "prefill.c0.layer1.";
   const Torus torus{3, 2, 1};
+};
+
+class TextsExplained : public testing::Test, protected TextAnswer {
+ protected:
+  TextsExplained() : TextAnswer(kText) {}
 };
 
 TEST_F(TextsExplained, RightValuesHaveNone) {
@@ -192,6 +198,53 @@ TEST_F(TextsExplained, Attention) {
                  return sum / 2;
                })),
       "mask: each query also sees the key behind its own");
+}
+
+/// A norm of rows of a table, which no value names; and products of functions of several forms.
+constexpr const char* kNormedText = R"(model normed
+dim E d_model
+dim F d_ff
+dim V vocabulary
+number eps
+small layers=2, E=24, F=12, V=16, eps=1e-5
+
+embedding
+weight table : VE
+weight ge : E is gain
+row : BLE = gather(table, ids, V)
+embed : BLE = store(mul(div(row, sqrt(add(mean(mul(row, row), E), eps))), ge))
+
+layer
+weight wg : EF
+weight wu : EF
+weight wd : FE
+gate : BLF = store(einsum(BLE,EF->BLF; in, wg))
+up : BLF = store(einsum(BLE,EF->BLF; in, wu))
+twice : BLF = store(mul(silu(mul(2, gate)), up))
+bent : BLF = store(mul(twice, relu(sub(0.5, gate))))
+out : BLE = store(add(in, einsum(BLF,FE->BLE; bent, wd)))
+
+head
+weight unembed : VE
+logits : BLV = store(einsum(BLE,VE->BLV; in, unembed))
+)";
+
+TEST(ValuesWithoutOperands, AreExplainedByTheirWeights) {
+  TextAnswer text(kNormedText);
+  text.of = "prefill.c0.";
+  std::erase_if(text.dump, [](const auto& value) {
+    return value.first.find("row") != std::string::npos ||
+           value.first.find("embed_") != std::string::npos;
+  });
+  const Tensor& gain = text.weights.at("ge");
+  expect_first(text.ask("embed", "BLE",
+                        each(text.value("embed"),
+                             [&](double v, std::size_t i) {
+                               return v / static_cast<double>(gain.data[i % 24]);
+                             })),
+               "scale missing: the gain");
+  Noise noise;
+  expect_unexplained(text.ask("embed", "BLE", noise.on(text.value("embed"), 0.1)), "embed");
 }
 
 TEST_F(TextsExplained, NoiseIsNot) {
