@@ -17,11 +17,12 @@ namespace shardproof::oracle::graph {
 
 using std::size_t;
 
-/// Which elements exist: 1 or 0 for each combination of some of a value's letters.
+/// Which elements exist: a number for each combination of some of a value's letters.
 struct Presence {
+  static constexpr std::uint8_t kAbsent = 0, kPerhaps = 1, kPresent = 3;
   std::string letters;
   Shape shape;
-  std::vector<std::uint8_t> here;
+  std::vector<std::uint8_t> here;  ///< of two, what both say is the smaller: a & b
 };
 
 /// A value while it is computed: row-major over its letters; elements that do not exist are 0.
@@ -57,9 +58,20 @@ std::vector<size_t> places_in(std::string_view letters, const Shape& shape, std:
 std::optional<Presence> both(const std::optional<Presence>& a, const std::optional<Presence>& b,
                              std::string_view letters, const Shape& shape);
 
-/// Returns for each element of an array whether it exists; empty if all do.
+/// Returns for each element of an array whether it exists, as Presence says; empty if all do.
 std::vector<std::uint8_t> here_in(const std::optional<Presence>& presence, std::string_view letters,
                                   const Shape& shape);
+
+/// Returns what exists by an indicator: where it is not 0, or perhaps where it is not known.
+template <class Math, class Scalar = typename Math::Scalar>
+Presence presence_of(const Math& math, const Lettered<Scalar>& where) {
+  Presence presence{where.letters, where.shape, {}};
+  for (const Scalar& s : where.data)
+    presence.here.push_back(math.is_zero(s)    ? Presence::kAbsent
+                            : math.is_known(s) ? Presence::kPresent
+                                               : Presence::kPerhaps);
+  return presence;
+}
 
 /// Throws Error("oracle_graph", ...) unless `row` is one of `rows`. `where`: the line, as errors
 /// begin.

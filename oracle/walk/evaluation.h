@@ -26,7 +26,8 @@ namespace shardproof::oracle::graph {
 ///
 /// `Math` has numbers `Scalar`, sums `Sum` of products and of numbers, and what is done with them:
 /// kFormal says that numbers are elements of a field, where functions are random ones by name;
-/// begin() is called before each line; is_known() is false for a number that may be anything.
+/// begin() is called before each line; is_known() is false for a number that may be anything, and
+/// perhaps() is one that may be 0 in its place.
 template <class Math>
 class Evaluation {
  public:
@@ -49,16 +50,15 @@ class Evaluation {
     for (Scalar& s : v.data) s = math_.named(s);
     if (!line.where.empty()) {
       const Value& where = names.find(line.where)->second;
-      Presence presence{where.letters, where.shape, {}};
-      for (const Scalar& s : where.data) presence.here.push_back(math_.is_zero(s) ? 0 : 1);
-      v.presence = both(v.presence, presence, v.letters, v.shape);
+      v.presence = both(v.presence, presence_of(math_, where), v.letters, v.shape);
       const auto place = places_in(v.letters, v.shape, where.letters, where.shape);
       for (size_t i = 0; i < place.size(); ++i)
         if (!math_.is_known(where.data[place[i]])) v.data[i] = math_.unknown();
     }
     const auto here = here_in(v.presence, v.letters, v.shape);
     for (size_t i = 0; i < here.size(); ++i)
-      if (here[i] == 0) v.data[i] = math_.number(0);
+      if (here[i] != Presence::kPresent)
+        v.data[i] = here[i] == Presence::kAbsent ? math_.number(0) : math_.perhaps(v.data[i]);
     return v;
   }
 

@@ -48,7 +48,7 @@ Lettered<Scalar> join_positions(const std::vector<Lettered<Scalar>>& parts,
   bool partly = false;
   for (const Lettered<Scalar>& part : parts) partly = partly || part.presence.has_value();
   if (partly) {
-    Presence whole{letters, y.shape, std::vector<std::uint8_t>(y.data.size(), 1)};
+    Presence whole{letters, y.shape, std::vector<std::uint8_t>(y.data.size(), Presence::kPresent)};
     for (size_t i = 0; i < parts.size(); ++i) {
       const auto here = here_in(parts[i].presence, letters, parts[i].shape);
       const auto places = places_in(letters, parts[i].shape, letters, y.shape);

@@ -85,9 +85,14 @@ Lettered<Scalar> reduce_letters(const Math& math, const Expression& e, const Let
   const size_t rows = count_of(y.shape), length = sorted.data.size() / std::max<size_t>(rows, 1);
   for (size_t row = 0; row < rows; ++row) {
     std::vector<Scalar> exists;
-    for (size_t k = row * length; k < (row + 1) * length; ++k)
-      if (here.empty() || here[k] != 0) exists.push_back(sorted.data[k]);
-    y.data.push_back(reduce_elements(math, e, exists, where));
+    bool known = true;
+    for (size_t k = row * length; k < (row + 1) * length; ++k) {
+      if (here.empty() || here[k] != Presence::kAbsent) exists.push_back(sorted.data[k]);
+      known = known && (here.empty() || here[k] != Presence::kPerhaps);
+    }
+    // What is absent adds 0 to a sum, but a mean and a maximum depend on what there is.
+    y.data.push_back(known || e.op == ModelOp::sum ? reduce_elements(math, e, exists, where)
+                                                   : math.unknown());
   }
   return y;
 }

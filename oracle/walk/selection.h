@@ -12,7 +12,8 @@
 
 namespace shardproof::oracle::graph {
 
-/// top: 1 for the k largest of what exists along a letter, 0 for all others. `where`: the line, as
+/// top: 1 for the k largest of what exists along a letter, 0 for all others; unknown marks if it is
+/// not known what exists. `where`: the line, as
 /// errors begin.
 template <class Math, class Scalar = typename Math::Scalar>
 Lettered<Scalar> mark_top(const Math& math, const Lettered<Scalar>& x, char letter, std::int64_t k,
@@ -27,8 +28,16 @@ Lettered<Scalar> mark_top(const Math& math, const Lettered<Scalar>& x, char lett
     for (size_t first = 0; first < x.data.size(); ++first) {
       if (first / step % length != 0) continue;
       std::vector<size_t> places;
-      for (size_t i = 0; i < length; ++i)
-        if (here.empty() || here[first + i * step] != 0) places.push_back(first + i * step);
+      bool known = true;
+      for (size_t i = 0; i < length; ++i) {
+        const std::uint8_t exists = here.empty() ? Presence::kPresent : here[first + i * step];
+        if (exists != Presence::kAbsent) places.push_back(first + i * step);
+        known = known && exists != Presence::kPerhaps;
+      }
+      if (!known) {
+        for (const size_t place : places) y.data[place] = math.unknown();
+        continue;
+      }
       std::vector<Scalar> numbers;
       for (const size_t place : places) numbers.push_back(x.data[place]);
       const std::vector<Scalar> marks = math.top(numbers, static_cast<size_t>(k));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace shardproof::bounds {
 namespace {
@@ -87,6 +88,11 @@ Number Operations::minus(const Number& a, const Number& b) const {
 }
 
 Number Operations::times(const Number& a, const Number& b) const {
+  // Nothing rounds 0 times a number.
+  for (const auto& [zero, other] : {std::pair{&a, &b}, std::pair{&b, &a}})
+    if (zero->center == 0 && zero->worst == 0 && std::isfinite(other->center) &&
+        std::isfinite(other->worst))
+      return {0.0, 0.0, 0.0};
   const auto error = [&](double of_a, double of_b) {
     return std::abs(a.center) * of_b + std::abs(b.center) * of_a + of_a * of_b;
   };

@@ -82,6 +82,8 @@ class IntervalMath {
   /// Returns whether the number is exactly known, as indicators and indices must be.
   static bool is_known(const Estimate& x) { return x.number.worst == 0; }
   static Estimate unknown() { return {{0.0, kInfinity, kInfinity}}; }
+  /// Returns a number that may be 0 in its place.
+  static Estimate perhaps(const Estimate& x) { return {hull(x.number, {0.0, 0.0, 0.0})}; }
   Estimate divided(const Estimate& x, std::int64_t by) const;
   /// Returns 1 for those that are surely among the k largest, 0 for those that surely are not, and
   /// for all others a number that may be either.

@@ -115,7 +115,7 @@ void TextReplay::take(const std::string& id, const TextLine& line, Lettered<Esti
     of.expected = tensor_of(value);
     for (const std::uint8_t here :
          oracle::graph::here_in(value.presence, value.letters, value.shape))
-      of.absent.push_back(here == 0);
+      of.absent.push_back(here == oracle::graph::Presence::kAbsent);
     const auto assumed = assumed_.find(id);
     const auto dumped = dump_.find(id);
     if (assumed != assumed_.end() || dumped != dump_.end()) {

@@ -242,14 +242,12 @@ class Step::Run {
   void mark(const TextLine& line, Value& v) {
     for (const std::string& name : step_.graph_->indicators(line, step_.place_.layer)) {
       need(name);
-      const Value& where = names_.at(name);
-      oracle::graph::Presence presence{where.letters, where.shape, {}};
-      for (const Estimate& e : where.data) presence.here.push_back(math_.is_zero(e) ? 0 : 1);
-      v.presence = oracle::graph::both(v.presence, presence, v.letters, v.shape);
+      v.presence = oracle::graph::both(
+          v.presence, oracle::graph::presence_of(math_, names_.at(name)), v.letters, v.shape);
     }
     const auto here = oracle::graph::here_in(v.presence, v.letters, v.shape);
     for (std::size_t i = 0; i < here.size(); ++i)
-      if (here[i] == 0) v.data[i] = IntervalMath::number(0);
+      if (here[i] == oracle::graph::Presence::kAbsent) v.data[i] = IntervalMath::number(0);
   }
 
   /// A cache with the pass's own slots behind those of the pass before.

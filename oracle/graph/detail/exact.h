@@ -50,6 +50,7 @@ class Exact {
   static void begin(const TextLine&, std::int64_t, bool) {}
   static bool is_known(double) { return true; }
   /// Throws Error("oracle_range", ...): every number of this regime is known.
+  static double perhaps(double x) { return x; }
   static double unknown() { throw Error("oracle_range", "a token's id is not known"); }
   /// Returns an einsum that is to be rounded to f32, by the products that the model by hand has;
   /// nullopt where those have none, or if it is not `outermost` in its line.

@@ -67,6 +67,7 @@ class FieldMath {
   static void begin(const TextLine&, std::int64_t, bool) {}
   static bool is_known(const Scalar&) { return true; }
   /// Throws Error("oracle_range", ...): every number of this regime is known.
+  static Scalar perhaps(const Scalar& x) { return x; }
   static Scalar unknown() { throw Error("oracle_range", "a token's id is not known"); }
   static std::optional<Lettered<Scalar>> product(
       const Expression&, const std::vector<std::pair<Lettered<Scalar>, Lettered<Scalar>>>&,

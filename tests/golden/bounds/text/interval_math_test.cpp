@@ -328,5 +328,18 @@ TEST(IntervalMath, StoresAndSends) {
   EXPECT_EQ(IntervalMath::negative({{2, 0.5, 0.25}}).number.worst, 0.5);
 }
 
+/// Nothing rounds a product with 0: a weight of what is not there takes no part in what follows.
+TEST(IntervalMath, ZeroTimesANumberIsZero) {
+  for (const LineArithmetic& line : {f32(), bf16_line()}) {
+    const IntervalMath math = math_of(line);
+    const Estimate zero = IntervalMath::number(0), some{{3.0, 0.5, 0.5}};
+    for (const Estimate& product :
+         {math.pair(ModelOp::mul, zero, some), math.pair(ModelOp::mul, some, zero)})
+      EXPECT_TRUE(IntervalMath::is_zero(product));
+    EXPECT_FALSE(IntervalMath::is_known(math.pair(ModelOp::mul, zero, IntervalMath::unknown())));
+    EXPECT_FALSE(IntervalMath::is_zero(math.pair(ModelOp::mul, {{0.0, 0.1, 0.1}}, some)));
+  }
+}
+
 }  // namespace
 }  // namespace shardproof::bounds

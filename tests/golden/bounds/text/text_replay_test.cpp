@@ -50,9 +50,39 @@ weight unembed : VE
 logits : BLV = store(einsum(BLE,VE->BLV; in, unembed))
 )";
 
+/// Candidates, of which those that are marked exist.
+constexpr const char* kGuarded = R"(model of-candidates
+dim E d_model
+dim V vocabulary
+dim X experts
+small layers=2, E=4, V=8, X=3
+
+embedding
+weight table : VE
+embed : BLE = store(gather(table, ids, V))
+
+layer
+weight wk : EX
+weight w_out : XE
+k : BLX = store(einsum(BLE,EX->BLX; in, wk))
+pick : BLX = top(k, X, 2)
+kept : BLX where pick = k
+mean : BL = mean(kept, X)
+most : BL = max(kept, X)
+two : BLX = top(kept, X, 1)
+bent : BLX = exp(kept)
+total : BL = sum(kept, X)
+sums : BL = add(add(mean, most), add(total, sum(bent, X)))
+out : BLE = store(add(mul(in, sums), einsum(BLX,XE->BLE; two, w_out)))
+
+head
+weight unembed : VE
+logits : BLV = store(einsum(BLE,VE->BLV; in, unembed))
+)";
+
 /// A run of the text, its exact values as a dump, and what they imply.
 struct TextRun {
-  Case source_case = case_with_text(parse_model_text(kText), "batch=2 prompt=3");
+  Case source_case;
   Passes passes = source_case.passes();
   Weights weights = oracle::as_stored(generated_weights(source_case), source_case.numerics.weights);
   oracle::Answer answer = oracle::graph::answer(
@@ -65,7 +95,8 @@ struct TextRun {
   std::map<std::string, IntTensor> ids;
   Derivation::Dump dump;
 
-  TextRun() {
+  explicit TextRun(const char* text = kText)
+      : source_case(case_with_text(parse_model_text(text), "batch=2 prompt=3")) {
     for (const std::string& pass : answer.passes) ids[pass] = answer.inputs.at(pass + ".ids");
   }
   void add(const std::string& id) { dump.emplace(id, IntervalTensor(answer.checkpoints.at(id))); }
@@ -169,6 +200,34 @@ TEST(TextReplay, WhatAnOpenIndicatorGuardsIsUnknown) {
   EXPECT_FALSE(absent[0]);
   EXPECT_TRUE(absent[1]);
   EXPECT_TRUE(replay.absent("prefill.c0.layer0.k").empty());
+}
+
+/// A dumped number where nothing may exist is 0 or a number: it does not count as one.
+TEST(TextReplay, WhatMayNotExistDoesNotCount) {
+  const auto with = [](bool open) {
+    TextRun run(kGuarded);
+    run.add_all();
+    for (const char* made : {"mean", "most", "two", "bent", "total"})
+      run.dump.erase(fmt::format("prefill.c0.layer0.{}", made));
+    IntervalTensor& k = run.dump.at("prefill.c0.layer0.k");
+    for (std::size_t i = 0; i < 3 && open; ++i) k.center[i] = 1, k.radius[i] = k.likely[i] = 0.1;
+    run.dump.erase("prefill.c0.layer0.pick");
+    return run;
+  };
+  for (const bool open : {false, true}) {
+    const TextRun run = with(open);
+    TextReplay replay = run.replay();
+    for (const char* name : {"mean", "most", "two"})
+      EXPECT_EQ(std::isinf(replay.expected(fmt::format("prefill.c0.layer0.{}", name)).radius[0]),
+                open)
+          << name;
+    // A sum is the same without what is 0; a function is 0 or its number.
+    EXPECT_LT(replay.expected("prefill.c0.layer0.total").radius[0], 1e-5);
+    const Interval bent = replay.expected("prefill.c0.layer0.bent").at(0);
+    const double own = std::exp(run.dump.at("prefill.c0.layer0.kept").center[0]);
+    EXPECT_EQ(bent.low <= 0, open || own == 0);
+    EXPECT_GE(bent.high, own * (1 - 1e-6));
+  }
 }
 
 TEST(TextReplay, AnUnknownTokenMakesWhatFollowsUnknown) {
