@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <optional>
+#include <string>
 
 #include "golden/diagnosis/detail/contraction.h"
 #include "golden/diagnosis/detail/orders.h"
@@ -23,22 +24,31 @@ Tensor each(Tensor t, F&& f) {
   return t;
 }
 
-/// The call of a function of one operand, that operand, and the one of the product with it.
+/// The operand of a function of one operand, and that of the product with it.
 struct Activation {
-  ModelOp op = ModelOp::silu;
-  std::string inner, other;  ///< ids; `other` is empty if there is none
+  std::string inner, other;  ///< ids; "" if there is none
 };
+
+/// Returns the first operand that an expression is made of, through the lines of the step; "" if
+/// there is none.
+std::string first_operand(const Question& q, const Expression& e) {
+  if (e.kind == Expression::Kind::name) {
+    const std::optional<std::string> id = q.step().operand(e.text);
+    if (id && std::count(q.operands().begin(), q.operands().end(), *id) > 0) return *id;
+    const TextLine* const line = q.step().line(e.text);
+    return line == nullptr ? "" : first_operand(q, line->expression);
+  }
+  if (e.op == ModelOp::before) return "";  // of the line itself
+  for (const Expression& arg : e.args)
+    if (std::string id = first_operand(q, arg); !id.empty()) return id;
+  return "";
+}
 
 Activation activation_of(const Question& q) {
   Activation a;
-  std::set<std::string> inner;
   q.step().calls([&](const Expression& e) {
-    if (!is_activation(e.op)) return false;
-    a.op = e.op;
-    Expression x = e.args[0];
-    while (x.kind == Expression::Kind::call) x = Expression(x.args[0]);
-    if (const auto id = q.step().operand(x.text)) a.inner = *id;
-    return true;
+    if (is_activation(e.op) && a.inner.empty()) a.inner = first_operand(q, e.args[0]);
+    return false;
   });
   for (const std::string& id : q.operands())
     if (id != a.inner) a.other = id;
@@ -65,6 +75,13 @@ bool drop_factor(Expression& e, const std::string& id, const Step& step) {
 }
 
 }  // namespace
+
+bool has_gate(const Question& q) {
+  if (q.operands().size() != 2) return false;
+  const Activation a = activation_of(q);
+  return !a.inner.empty() && q.value(a.inner).shape == q.value(a.other).shape &&
+         q.value(a.inner).shape == q.shape();
+}
 
 bool is_activation(ModelOp op) {
   return op == ModelOp::silu || op == ModelOp::gelu || op == ModelOp::gelu_tanh ||

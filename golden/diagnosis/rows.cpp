@@ -60,7 +60,7 @@ bool activates(Q q) {
   return stored(q) && !multiplies(q) &&
          q.step().calls([](const Expression& e) { return is_activation(e.op); });
 }
-bool gated(Q q) { return activates(q) && q.operands().size() == 2; }
+bool gated(Q q) { return activates(q) && has_gate(q); }
 bool not_gated(Q q) { return activates(q) && q.operands().size() == 1; }
 bool appends(Q q) { return is_call(q.step().lines().back().expression, ModelOp::append); }
 bool of_root_q(Q q) { return stored(q) && q.step().formula("1 / sqrt(Q)").has_value(); }

@@ -36,6 +36,8 @@ Edit means_of_chips();
 
 // A step with a function of one operand, and a product with another one.
 
+/// Returns whether the step reads two operands of its own shape, one of them in the function.
+bool has_gate(const Question& question);
 Edit factors_swapped();
 Edit factor_dropped(bool the_activated);
 Edit factor_alone(bool the_activated);

@@ -247,6 +247,22 @@ TEST(ValuesWithoutOperands, AreExplainedByTheirWeights) {
   expect_unexplained(text.ask("embed", "BLE", noise.on(text.value("embed"), 0.1)), "embed");
 }
 
+TEST(FunctionsOfFormulas, AreExplainedByTheirOperand) {
+  TextAnswer text(kNormedText);
+  const auto &gate = text.value("gate"), &up = text.value("up");
+  const auto silu = [](double v) { return v / (1 + std::exp(-v)); };
+  expect_first(
+      text.ask("twice", "BLF",
+               each(gate, [&](double v, std::size_t i) { return v * silu(2 * up.data[i]); })),
+      "gate and up swapped: twice is act(up)·gate");
+  expect_first(
+      text.ask("twice", "BLF", each(gate, [&](double v, std::size_t) { return silu(2 * v); })),
+      "gate and up swapped: the product with up is missing");
+  Noise noise;
+  for (const char* name : {"twice", "bent"})
+    expect_unexplained(text.ask(name, "BLF", noise.on(text.value(name), 0.1)), name);
+}
+
 TEST_F(TextsExplained, NoiseIsNot) {
   Noise noise;
   for (const char* name : {"asks", "back", "half", "even"})
