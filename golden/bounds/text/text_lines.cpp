@@ -41,6 +41,12 @@ TextLines::TextLines(const ModelConfig& config)
   for (const TextLine& line : text_.section(TextSection::layer).lines) of_layer_.insert(line.name);
   for (const TextLine& line : text_.section(TextSection::head).lines) of_head_.insert(line.name);
   integral_ = integers_of(text_, model_.sizes(), true);
+  for (const TextSection section : kTextSections)
+    for (const TextLine& line : text_.section(section).lines) {
+      const Expression& e = line.expression;
+      if (e.kind == Expression::Kind::call && (e.op == ModelOp::within || e.op == ModelOp::top))
+        marks_.insert(line.name);
+    }
 }
 
 std::string TextLines::id_of(const std::string& pass, std::int64_t layer,

@@ -28,6 +28,8 @@ class TextLines {
   bool of_layer(const std::string& name) const { return of_layer_.contains(name); }
   /// Returns whether a line makes integers of positions alone.
   bool integral(const std::string& name) const { return integral_.contains(name); }
+  /// Returns whether a line's numbers are marks, 0 or 1.
+  bool marks(const std::string& name) const { return marks_.contains(name); }
   /// Returns the line of a value, or null if the text has none of this name in the layer.
   const TextLine* line_of(const Place& place) const;
   std::string id_of(const std::string& pass, std::int64_t layer, std::string_view name) const;
@@ -46,7 +48,7 @@ class TextLines {
   const TextModel& model_;
   ModelText text_;
   std::set<std::string> of_layer_, of_head_;  ///< names of lines of the sections
-  std::set<std::string> integral_;
+  std::set<std::string> integral_, marks_;
 };
 
 }  // namespace shardproof::bounds

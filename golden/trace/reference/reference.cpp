@@ -74,6 +74,7 @@ Reference::Reference(const Values& values, const Claim& claim, Weights weights)
       weights_, {numerics, ids_.prompt(), passes_, claim_.source_case.sampling,
                  claim_.source_case.seed, claim_.rows});
   ids_.decode(values, answer_);
+  if (!of_keys) lines_ = std::make_unique<const bounds::TextLines>(claim_.source_case.model);
   fill_dump(values);
   if (of_keys)
     replay_ =
@@ -140,8 +141,13 @@ std::optional<bounds::IntervalTensor> Reference::as_operand(const DumpedValue& d
   if (dumped.coarser_than(bounds::format_of(dumped.subject.name, claim_.source_case.model,
                                             dumped.declared_or(claim_.declared)))) {
     const Coarse coarse = coarse_of(dumped.encoding);
-    for (std::size_t i = 0; i < whole->size(); ++i)
-      whole->widen(i, coarse.unit * 2 * std::abs(whole->center[i]) + 2 * coarse.least);
+    const std::string& name = dumped.subject.name;
+    const bool whole_numbers = lines_ != nullptr && (lines_->marks(name) || lines_->integral(name));
+    for (std::size_t i = 0; i < whole->size(); ++i) {
+      const double by = coarse.unit * 2 * std::abs(whole->center[i]) + 2 * coarse.least;
+      // Of whole numbers, one alone is less than 1 away.
+      if (!whole_numbers || by >= 1) whole->widen(i, by);
+    }
   }
   return parts_of(dumped) > 1 ? added_up(dumped, std::move(*whole)) : whole;
 }

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "golden/bounds/text/text_lines.h"
 #include "golden/bounds/value/replay.h"
 #include "golden/trace/reference/token_ids.h"
 #include "golden/trace/value/dumped_value.h"
@@ -32,6 +33,8 @@ class Reference {
   /// Returns the random draws of a pass's tokens; null if it samples none.
   const Draws* draws(const std::string& pass) const;
   bounds::Derivation& replay() { return *replay_; }
+  /// Returns the lines of a text's model; null for one of keys.
+  const bounds::TextLines* lines() const { return lines_.get(); }
   /// Returns whether the trace has all of a checkpoint.
   bool has(const std::string& id) const { return dump_.contains(id) && !in_part_.contains(id); }
 
@@ -54,6 +57,7 @@ class Reference {
   Weights weights_;
   TokenIds ids_;
   oracle::Answer answer_;
+  std::unique_ptr<const bounds::TextLines> lines_;
   bounds::Derivation::Dump dump_;
   std::set<std::string> in_part_;  // dumped values of which the trace has only the last positions
   std::unique_ptr<bounds::Derivation> replay_;

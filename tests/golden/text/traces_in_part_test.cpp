@@ -24,6 +24,15 @@ void keep(dump::Dump& dump, const std::function<bool(const std::string& name)>& 
   std::erase_if(dump.order, [&](const std::string& n) { return !dump.values.contains(n); });
 }
 
+/// Returns an f32 array in bf16, which has its numbers.
+dump::StoredArray in_bf16(const dump::StoredArray& array) {
+  dump::StoredArray narrow{array.shape, NumberFormat::bf16, {}};
+  // The upper half of each, little-endian.
+  for (std::size_t i = 0; i < array.bytes.size(); i += 4)
+    narrow.bytes.insert(narrow.bytes.end(), {array.bytes[i + 2], array.bytes[i + 3]});
+  return narrow;
+}
+
 /// Logits of another run do not pass for want of operands.
 TEST(TracesInPart, OfLogitsAloneDoNotPassUnjudged) {
   for (const char* text : {"llama-3", "gemma-2"}) {
@@ -43,6 +52,26 @@ TEST(TracesInPart, OfLogitsAloneDoNotPassUnjudged) {
     EXPECT_TRUE(verdict.lacks_operands()) << text;
     EXPECT_EQ(verdict.exit_code(bounds::Fit::unlikely), 1) << text;
     EXPECT_EQ(verdict.count(bounds::Fit::different), 0) << text;
+  }
+}
+
+/// A mark and a small integer are the same in 16 bits.
+TEST(TracesInPart, OfMarksIn16BitsAreRight) {
+  const std::set<std::string> whole{"see", "near", "far", "see_near", "chosen", "open"};
+  for (const char* text : {"llama-3", "gemma-2", "experts"}) {
+    dump::Dump dump = f32_trace(text, "");
+    int changed = 0;
+    for (auto& [name, value] : dump.values) {
+      if (!whole.contains(name.substr(name.rfind('.') + 1)) || value.in_shards()) continue;
+      value.whole = in_bf16(value.whole);
+      ++changed;
+    }
+    EXPECT_GT(changed, 0);
+    const dump::Verdict verdict = verdict_of(dump);
+    EXPECT_EQ(verdict.exit_code(bounds::Fit::unlikely), 0) << text << ": " << first_of(verdict);
+    EXPECT_EQ(verdict.count(bounds::Fit::not_judged),
+              verdict_of(f32_trace(text, "")).count(bounds::Fit::not_judged))
+        << text;
   }
 }
 
