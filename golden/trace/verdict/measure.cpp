@@ -99,7 +99,7 @@ class Meter {
     bounds::Extent& e = row_.extent;
     e.worst = bounds::farther(e.worst, number.worst);
     e.likely = bounds::farther(e.likely, number.likely);
-    if (!bounds::holds(ends, format, v)) return false;
+    if (!bounds::holds(ends, format, v) || (expected_.marks && v != 0 && v != 1)) return false;
     slack_.see(number.interval(), format, v);
     e.found = bounds::farther(e.found, bounds::distance(v, format, exact));
     if (v != bounds::nearest(exact, format)) ++row_.unequal;

@@ -18,7 +18,8 @@ struct Expected {
   std::optional<bounds::IntervalTensor> bound = {};  ///< over all ways of rounding left open
   std::optional<bounds::IntervalTensor> exact = {};  ///< exact centers; else those of `bound`
   NumberFormat format = NumberFormat::f32;           ///< of the values
-  std::string why = {};                              ///< why there is no expectation
+  bool marks = false;    ///< inside of the bounds only 0 and 1 are right
+  std::string why = {};  ///< why there is no expectation
   /// Why numbers of infinite radius are not judged; "": they are judged.
   std::string unknown = {};
 

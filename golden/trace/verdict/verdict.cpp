@@ -69,7 +69,9 @@ class Judging {
     if (row.fit == Fit::different && expected.bits != nullptr) {
       // If the value follows from its own operands, the fault is in an earlier value.
       if (const auto bound = expectations_.bound_of(dumped.subject)) {
-        const Expected by_operands{.bound = bound, .format = expectations_.format_of(dumped)};
+        const Expected by_operands{.bound = bound,
+                                   .format = expectations_.format_of(dumped),
+                                   .marks = expectations_.marks(dumped)};
         Row again;
         expectations_.hold(dumped, by_operands, again);
         row.follows = again.fit != Fit::different;

@@ -72,6 +72,12 @@ NumberFormat Expectations::own_format(const DumpedValue& dumped) const {
                 : declared.unstored();
 }
 
+bool Expectations::marks(const DumpedValue& dumped) const {
+  const Subject& s = dumped.subject;
+  return s.meaning == Meaning::checkpoint && dumped.units.empty() &&
+         reference_.lines() != nullptr && reference_.lines()->marks(s.name);
+}
+
 Expected Expectations::of(const DumpedValue& dumped) {
   Expected e;
   const Subject& s = dumped.subject;
@@ -86,6 +92,7 @@ Expected Expectations::of(const DumpedValue& dumped) {
   } else {
     e.bound = bound_of(s);
     if (!e.bound) e.why = "the model has no such value";
+    e.marks = marks(dumped);
     if (e.bound && s.meaning != Meaning::candidates) {
       reference_.replay().make_exactly(true);
       e.exact = bound_of(s);

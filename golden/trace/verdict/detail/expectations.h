@@ -23,6 +23,8 @@ class Expectations {
   std::optional<bounds::IntervalTensor> bound_of(const Subject& s);
   /// Returns the format to which the numbers of a value are rounded.
   NumberFormat format_of(const DumpedValue& dumped) const;
+  /// Returns whether the value's numbers are marks of a text, 0 or 1.
+  bool marks(const DumpedValue& dumped) const;
   /// Returns the arithmetic in effect for a value.
   const bounds::DeclaredArithmetic& declared(const Subject& s);
   /// Widens a bound by the file's rounding, if its encoding has fewer digits.
