@@ -2,6 +2,7 @@
 // mutants of the texts are not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -25,6 +26,21 @@ void expect_right(const std::string& name, const Case& c) {
   EXPECT_EQ(verdict.exit_code(bounds::Fit::unlikely), 0)
       << name << " " << print_case(c) << ": " << first_of(verdict);
   EXPECT_EQ(verdict.compared, verdict.whole) << name << " " << print_case(c);
+}
+
+/// A model declares its own letters, those of roles of programs and of sampling among them.
+TEST(TracesOfTexts, OfAnyLetterAreRight) {
+  const std::string printed = print_model_text(small_text("llama-3"));
+  ASSERT_NE(printed.find('Q'), std::string::npos);
+  for (const char letter : std::string("ACJNRSTWXZ")) {
+    ASSERT_EQ(printed.find(letter), std::string::npos) << letter;
+    std::string text = printed;
+    std::replace(text.begin(), text.end(), 'Q', letter);
+    for (const char* keys : {"regime=f32", "regime=field", "regime=exact sample=random"})
+      expect_right("letter " + std::string(1, letter),
+                   case_with_text(parse_model_text(text),
+                                  fmt::format("torus=2x1x1 prefill=ws1d:heads {}", keys)));
+  }
 }
 
 TEST(TracesOfTexts, OfEveryRegimeAreRight) {
