@@ -15,6 +15,7 @@
 #include "engine/collectives/detail/field_sums.h"
 #include "engine/collectives/detail/partial_sums.h"
 #include "engine/collectives/detail/runs.h"
+#include "engine/numeric/larger.h"
 
 namespace shardproof {
 namespace {
@@ -179,7 +180,7 @@ Sharded reduce_by_max(const Sharded& value, const Moves& moves, const Layout& la
           for (const Run& run : runs.all)
             for (std::int64_t i = 0; i < runs.length; ++i) {
               float& largest = to[piece.to + run.to + i];
-              largest = std::max(largest, from[run.from + i]);
+              largest = larger(largest, from[run.from + i]);
             }
         }
         if (!layout.is_partial() && std::find(to, to + count, kNothing) != to + count)

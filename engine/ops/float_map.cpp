@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "engine/numeric/larger.h"
 #include "weights/base/bf16.h"
 
 namespace shardproof {
@@ -36,7 +37,7 @@ double FloatMap::pair(ModelOp op, double a, double b) {
     case ModelOp::div:
       return a / b;
     case ModelOp::larger:
-      return std::max(a, b);
+      return larger(a, b);
     default:
       throw std::logic_error("a map with an op that is not one of two numbers");
   }

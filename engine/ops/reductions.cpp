@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/numeric/exact_sum.h"
+#include "engine/numeric/larger.h"
 #include "engine/ops/detail/chip_map.h"
 #include "engine/ops/detail/formulas.h"
 #include "engine/ops/detail/places.h"
@@ -118,9 +119,7 @@ Sharded reduced(const Present& x, const std::string& letters, const Layout& layo
 
 /// The larger of floats.
 struct FloatMax {
-  void see(float v) {
-    if (!best || *best < v) best = v;
-  }
+  void see(float v) { best = best ? larger(*best, v) : v; }
   std::optional<float> result() const { return best; }
   static float nothing() { return -std::numeric_limits<float>::infinity(); }
   std::optional<float> best = {};

@@ -21,10 +21,10 @@ struct Present {
   std::vector<const Sharded*> indicators = {};
 };
 
-/// The largest element that exists over some letters of x, of equals the first. In the field regime
-/// the sum of the function "score to max" over them. Of sharded letters each chip has that of its
-/// own block, -inf (in the field 0) where nothing of it exists. Throws Error("max_empty", ...),
-/// naming the result's element, where a complete one is of nothing.
+/// The largest element that exists over some letters of x, of zeros +0 if any is. In the field
+/// regime the sum of the function "score to max" over them. Of sharded letters each chip has that
+/// of its own block, -inf (in the field 0) where nothing of it exists. Throws Error("max_empty",
+/// ...), naming the result's element, where a complete one is of nothing.
 Sharded largest(const Present& x, const std::string& letters, const Layout& layout,
                 const Shape& shape, Threads& threads);
 

@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "engine/numeric/larger.h"
 #include "golden/compare/block_map.h"
 #include "golden/judge/expected.h"
 #include "weights/base/error.h"
@@ -50,7 +51,7 @@ Sharded largest_of_groups(const Layout& declared, const Sharded& value) {
     own = value.f32()[chip];
     for (const int other : judged_group(declared, value.torus(), static_cast<int>(chip)))
       for (std::size_t i = 0; i < own.size(); ++i)
-        own[i] = std::max(own[i], value.f32()[static_cast<std::size_t>(other)][i]);
+        own[i] = larger(own[i], value.f32()[static_cast<std::size_t>(other)][i]);
   }
   return {value.torus(), value.layout().with_partial({}), value.shape(), std::move(most)};
 }

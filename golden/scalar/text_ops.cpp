@@ -53,6 +53,10 @@ class AtElement {
   oracle::graph::Exact exact_;
 };
 
+float larger_of(float a, float b) {
+  return static_cast<float>(oracle::graph::Exact::pair(ModelOp::larger, wide(a), wide(b)));
+}
+
 /// The largest of nothing.
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
 
@@ -134,7 +138,7 @@ float reduced(const Op& op, const std::vector<float>& all, bool act_bf16) {
   const std::string nothing = op.to_string() + " is of nothing that exists";
   if (all.empty() && most) throw Error("max_empty", nothing);
   if (all.empty()) throw Error("mean_empty", nothing);
-  if (most) return *std::max_element(all.begin(), all.end());
+  if (most) return std::accumulate(all.begin() + 1, all.end(), all[0], &larger_of);
   return static_cast<float>(wide(std::accumulate(all.begin(), all.end(), 0.0F)) /
                             static_cast<double>(all.size()));
 }
@@ -172,7 +176,7 @@ Value largest_part(const Op& op, const Value& t, const Setting& setting) {
   for_each_place(to.partial(), setting.torus, [&](const Place& place) {
     std::vector<float>& most = out.parts.emplace_back(at(element_count(t.shape)), kNothing);
     for (const std::vector<float>* part : members(op, t, setting.torus, place))
-      for (std::size_t i = 0; i < most.size(); ++i) most[i] = std::max(most[i], (*part)[i]);
+      for (std::size_t i = 0; i < most.size(); ++i) most[i] = larger_of(most[i], (*part)[i]);
     if (!to.is_partial() && std::count(most.begin(), most.end(), kNothing) > 0)
       throw Error("max_empty", op.to_string() + " is of nothing that exists");
   });

@@ -1,6 +1,7 @@
 #include "oracle/graph/detail/exact.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <stdexcept>
 
@@ -16,7 +17,8 @@ double Exact::pair(ModelOp op, double a, double b) {
       return a * b;
     case ModelOp::div:
       return a / b;
-    default:  // larger
+    default:  // larger: of zeros +0, if either is
+      if (a == b) return std::signbit(a) ? b : a;
       return std::max(a, b);
   }
 }

@@ -151,6 +151,22 @@ TEST(Walk, TheStreamExistsEverywhere) {
   EXPECT_EQ(values.at("prefill.c0.layer1.mean").data, (Floats{0, 6}));
 }
 
+TEST(Walk, TheLargestOfZerosIsPositiveIfAnyIs) {
+  const OneLayer model{.layer =
+                           "weight w : X\nspread : BLEX = mul(in, w)\n"
+                           "y : BLE = max(spread, X)\nz : BLEX = larger(spread, 0)\n"
+                           "out : BLE = in\n",
+                       .dims = "dim X terms\n",
+                       .small = ", X=2"};
+  const auto is_negative = [&](const char* name, Floats w) {
+    return std::signbit(model.value(name, {1}, {{"layer0.w", tensor({2}, std::move(w))}})[0]);
+  };
+  EXPECT_FALSE(is_negative("y", {-0.0F, 0.0F}));
+  EXPECT_FALSE(is_negative("y", {0.0F, -0.0F}));
+  EXPECT_TRUE(is_negative("y", {-0.0F, -0.0F}));
+  EXPECT_FALSE(is_negative("z", {-0.0F, -0.0F}));
+}
+
 TEST(Walk, TopTakesTheFirstOfEquals) {
   const OneLayer model{.layer =
                            "weight w : X\nspread : BLEX = add(mul(in, 0), w)\n"

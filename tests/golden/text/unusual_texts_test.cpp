@@ -1,4 +1,4 @@
-// Texts in which values exist in places only: programs carry what says so wherever the model does.
+// Texts of what the handed ones lack: values that exist in places only, maxima of zeros.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -73,6 +73,14 @@ TEST(IndicatorsOfTexts, OfTurnedChannels) {
                       "plus : BLHQ = add(turned, 1)\n"
                       "v : BLHQ = store(add(plus, add(einsum(BLE,EHQ->BLHQ; norm, wv), bv)))",
                       some)}}));
+}
+
+/// Sharded channels are zeros of either sign.
+TEST(MaximaOfTexts, OfZerosHaveOneSign) {
+  require_equal(gpt_with({{kOut,
+                           "code : BLE = round(div(clamp(norm, -1, 0), 4))\n"
+                           "most : BL = max(code, E)\n"
+                           "out : BLE = store(add(mid, mul(ffn_out, most)))"}}));
 }
 
 }  // namespace
