@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -256,7 +257,8 @@ Expected whole_value(const Answer& answer, const Given& weights, const Scope& sc
     case Role::Kind::previous: {
       if (scope.previous.empty()) {  // nothing is cached before the first pass
         Shape empty = shape;
-        if (empty.size() > 1) empty[1] = 0;
+        const auto slots = row == nullptr ? std::string_view::npos : row->dims.find('M');
+        if (slots < empty.size()) empty[slots] = 0;
         return {{empty, {}, false}, "previous " + role.name};
       }
       const std::string before = full_checkpoint(scope, scope.previous, role.name);

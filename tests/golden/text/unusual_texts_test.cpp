@@ -1,4 +1,5 @@
-// Texts of what the handed ones lack: values that exist in places only, maxima of zeros.
+// Texts of what the handed ones lack: values that exist in places only, maxima of zeros, slots that
+// are not a cache's second dim.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -81,6 +82,18 @@ TEST(MaximaOfTexts, OfZerosHaveOneSign) {
                            "code : BLE = round(div(clamp(norm, -1, 0), 4))\n"
                            "most : BL = max(code, E)\n"
                            "out : BLE = store(add(mid, mul(ffn_out, most)))"}}));
+}
+
+/// A cache has its slots where its text says; before the first pass it has none.
+TEST(CachesOfTexts, HaveTheirSlotsInAnyDim) {
+  for (const auto& [fresh, cache] :
+       std::map<std::string, std::string>{{"BHQL", "BHQM"}, {"HBLQ", "HBMQ"}, {"LBHQ", "MBHQ"}})
+    require_equal(gpt_with(
+        {{"k_cache : BMHQ = append(k, pos)",
+          fmt::format("k_moved : {} = k\nk_cache : {} = append(k_moved, pos)", fresh, cache)},
+         {kDot, fmt::format("dot : BLHM where see = store(einsum(BLHQ,{}->BLHM; "
+                            "q, k_cache))",
+                            cache)}}));
 }
 
 }  // namespace
