@@ -163,7 +163,16 @@ Layout TextSectionWriter::operand_layout(const TextLine& line, std::size_t opera
   const Expression& e = line.expression;
   const ContractionTerm& term = e.terms[operand / 2];
   const std::string& letters = operand % 2 == 0 ? term.a : term.b;
-  if (matrix == nullptr && layouts_.in_attention(term.a + term.b)) return layouts_.home(letters);
+  if (matrix == nullptr && layouts_.in_attention(term.a + term.b)) {
+    std::string all = term.a;  // so that a letter of both has the same axes in both
+    for (const char letter : term.b)
+      if (all.find(letter) == std::string::npos) all += letter;
+    try {
+      return TextLayouts::restricted(layouts_.home(all), letters);
+    } catch (const Error& error) {
+      throw layouts_.refused("layouts_c6", {}, fmt::format("{}: {}", line.name, error.message()));
+    }
+  }
   if (matrix == nullptr) {  // as the first of the two that is no weight
     const std::string& a = e.args[operand / 2 * 2].text;
     const std::string& first = model_.weight(a) == nullptr ? a : e.args[operand / 2 * 2 + 1].text;
@@ -214,7 +223,7 @@ void TextSectionWriter::shard_contracted(const Layout& product, const Contractio
   Axes axes = product.partial();
   std::string over;
   for (const char letter : term.a)
-    if (term.result.find(letter) == std::string::npos) {
+    if (term.result.find(letter) == std::string::npos && b.find(letter)) {
       over += letter;
       axes = axes.without(a.axes(letter));
     }

@@ -6,6 +6,7 @@
 #include "engine/run/dim_padding.h"
 #include "weights/base/error.h"
 #include "weights/model/registry.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof {
 
@@ -105,7 +106,9 @@ PlanTypes check(const RunPlan& plan) {
 }
 
 TypedPlan make_typed_plan(const Case& c, Findings::Until until) {
-  return make_typed_plan(make_plan(c, until), until);
+  TypedPlan typed = make_typed_plan(make_plan(c, until), until);
+  if (!typed.types && text_model(c.model) != nullptr) throw FindingsError(typed.findings);
+  return typed;
 }
 
 TypedPlan make_typed_plan(RunPlan plan, Findings::Until until) {

@@ -58,10 +58,10 @@ struct TypedPlan {
   std::vector<Finding> findings;  ///< findings of the type check, if there are no types
 };
 /// Builds and types a case's plan. Throws what make_plan throws, and, if the case has a user's
-/// layer program, type errors as a FindingsError: the first or all. Type errors in programs that
-/// the library built are kept in `findings`.
+/// layer program or a model that is a text, type errors as a FindingsError: the first or all. Type
+/// errors in programs that the library built for a model of keys are kept in `findings`.
 TypedPlan make_typed_plan(const Case& c, Findings::Until until = Findings::Until::first);
-/// Types a given plan. Throws a FindingsError as make_typed_plan(Case) does.
+/// Types a given plan. Throws a FindingsError if its case has a user's layer program.
 TypedPlan make_typed_plan(RunPlan plan, Findings::Until until = Findings::Until::first);
 
 }  // namespace shardproof

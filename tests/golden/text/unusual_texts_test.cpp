@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "engine/run/plan_types.h"
 #include "golden/verify/verify.h"
 #include "tests/golden/text/text_case.h"
 
@@ -94,6 +95,33 @@ TEST(CachesOfTexts, HaveTheirSlotsInAnyDim) {
          {kDot, fmt::format("dot : BLHM where see = store(einsum(BLHQ,{}->BLHM; "
                             "q, k_cache))",
                             cache)}}));
+}
+
+/// What is contracted with a cache goes to where caches are.
+TEST(CachesOfTexts, AreContractedWithTheStream) {
+  require_equal(gpt_with({{kOut,
+                           "c : BME = append(norm, pos)\n"
+                           "d : BLM where see = einsum(BLE,BME->BLM; norm, c)\n"
+                           "h : BMF = append(hidden, pos)\n"
+                           "e : BLM where see = einsum(BLF,BMF->BLM; hidden, h)\n"
+                           "out : BLE = store(add(add(mid, ffn_out), max(add(d, e), M)))"}}));
+}
+
+/// What no step computes is refused before a run, by the rule that its program breaks.
+TEST(ContractionsOfTexts, OverALetterOfOneOperandAreRefused) {
+  for (const auto& [line, label] : std::map<std::string, std::string>{
+           {"lone : BL = einsum(BLF,BLE->BL; hidden, norm)", "einsum_c4"},
+           {"lone : BLE = einsum(BLF,FE->BLE + BLF,BLE->BLE; hidden, w_out; gate, norm)",
+            "layouts_c7"}}) {
+    const Case c = case_with_text(gpt_with({{kOut, fmt::format("{}\n{}", line, kOut)}}),
+                                  "torus=2x2x2 prefill=ws2d:batch batch=8 prompt=4");
+    try {
+      make_typed_plan(c);
+      ADD_FAILURE() << line << " is not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.label(), label) << error.what();
+    }
+  }
 }
 
 }  // namespace
