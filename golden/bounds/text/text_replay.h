@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ class TextReplay : public Derivation {
   void make_exactly(bool exactly) override { exactly_ = exactly; }
   const DeclaredArithmetic& declared(const Place& place) const override;
   std::vector<bool> absent(const std::string& id) override;
+  std::optional<std::vector<IntervalTensor>> expected_partials(const std::string& id,
+                                                               const Axes& axes) override;
 
  private:
   struct Derived {

@@ -123,10 +123,17 @@ void Reference::lay_out(const Values& values) {
     if (s.meaning != Meaning::checkpoint || s.last || laid.layout.is_partial()) continue;
     if (s.dims != value_row(s.name, claim_.source_case.model.rows.get())->dims)
       continue;  // laid out by the prefixes' rows
-    const Layout& first = layouts.emplace(s.id, laid.layout).first->second;
-    const bool alike = std::all_of(s.dims.begin(), s.dims.end(), [&](char dim) {
-      return first.axes(dim) == laid.layout.axes(dim);
-    });
+    Layout& first = layouts.emplace(s.id, laid.layout).first->second;
+    // Of a text, which asks for owners of blocks alone, the layout before axes are gathered has
+    // them all.
+    const auto gathered = [&](const Layout& some, const Layout& all) {
+      return std::all_of(s.dims.begin(), s.dims.end(), [&](char dim) {
+        return all.axes(dim) == some.axes(dim) ||
+               (lines_ != nullptr && all.axes(dim).starts_with(some.axes(dim)));
+      });
+    };
+    if (gathered(first, laid.layout)) first = laid.layout;
+    const bool alike = gathered(laid.layout, first);
     if (!alike || !laid.plain) several.insert(s.id);
   }
   for (const std::string& id : several) layouts.erase(id);

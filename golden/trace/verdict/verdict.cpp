@@ -9,6 +9,7 @@
 
 #include "golden/bounds/number/emulation.h"
 #include "golden/bounds/number/sum_bounds.h"
+#include "golden/compare/case_padding.h"
 #include "golden/compare/reach_meter.h"
 #include "golden/trace/reference/masked_slots.h"
 #include "golden/trace/value/detail/each_number.h"
@@ -180,8 +181,12 @@ class Judging {
   /// the operands determine each chip's products.
   std::optional<std::vector<IntervalTensor>> partial_sums(const DumpedValue& dumped) {
     const Subject& s = dumped.subject;
-    if (dumped.exact || s.meaning != Meaning::raw || s.last || dumped.terms > 1)
+    if (claim_.source_case.model.rows == nullptr) {
+      if (dumped.exact || s.meaning != Meaning::raw) return std::nullopt;
+    } else if (s.meaning != Meaning::checkpoint || !dim_padding(claim_.source_case).none()) {
       return std::nullopt;
+    }
+    if (s.last || dumped.terms > 1) return std::nullopt;
     const Axes axes = significant(dumped.layout.partial(), dumped.torus);
     if (axes.empty() || !dumped.units.empty()) return std::nullopt;
     return reference_.replay().expected_partials(s.id, axes);
@@ -210,11 +215,12 @@ class Judging {
       Expected e;
       e.bound = parts[part];
       e.unknown = reference_.unknown(dumped.subject.pass);
-      e.format = dumped.declared_or(claim_.declared).unstored();
+      // The exact regime keeps partial sums in f64.
+      e.format = dumped.exact ? NumberFormat::f64 : dumped.declared_or(claim_.declared).unstored();
       const bounds::DeclaredArithmetic& by = expectations_.declared(dumped.subject);
       if (bounds::narrow_storage(by.values)) may_round(*e.bound, by.values);
       if (by.wire_roundings > 0) may_round(*e.bound, by.wire);  // if sent to another chip
-      expectations_.coarsen(dumped, *e.bound, e.format);
+      expectations_.fit_to_file(dumped, *e.bound, e.format);
       Row of = row;
       expectations_.hold(one, e, of);
       if (of.elements == 0) continue;

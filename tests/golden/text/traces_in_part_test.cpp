@@ -6,6 +6,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "tests/golden/text/text_case.h"
 #include "tests/golden/text/text_trace.h"
@@ -93,6 +94,33 @@ TEST(TracesInPart, AMarkIsZeroOrOne) {
   };
   for (const float mark : {0.0F, 1.0F}) EXPECT_NE(first_with(mark), chosen) << mark;
   EXPECT_EQ(first_with(0.3F), chosen);
+}
+
+/// Chips' partial sums that add up to the right total, but are each another's.
+TEST(TracesInPart, OfPartialSumsAreJudgedChipByChip) {
+  for (const char* regime : {"regime=f32", "regime=exact"}) {
+    const dump::Dump right = trace_of(make_typed_plan(case_with_text(
+        small_text("llama-3"),
+        fmt::format("torus=2x2x1 prefill=ws2d:heads decode=ws2d:heads prompt=3 {}", regime))));
+    EXPECT_EQ(verdict_of(right).exit_code(bounds::Fit::unlikely), 0) << regime;
+    int summed = 0;
+    for (const auto& [name, value] : right.values) {
+      const std::string* const layout = dump::find(value.attributes, "layout");
+      if (!value.in_shards() || layout == nullptr || layout->find("partialsum-") == layout->npos ||
+          name.find("layer0") == name.npos || dump::find(value.attributes, "meaning") == nullptr)
+        continue;
+      const std::string line = name.substr(name.rfind('.') + 1);
+      if (line != "q_1" && line != "gate_1" && line != "ffn_out_1") continue;
+      ++summed;
+      dump::Dump wrong = right;
+      auto& chips = wrong.values.find(name)->second.chips;
+      // Along x, or where they are partial over y, along y.
+      std::swap(chips.at({0, 0, 0}),
+                line == "ffn_out_1" ? chips.at({0, 1, 0}) : chips.at({1, 0, 0}));
+      EXPECT_EQ(first_of(verdict_of(wrong)), name) << regime;
+    }
+    EXPECT_GT(summed, 0) << regime;
+  }
 }
 
 }  // namespace

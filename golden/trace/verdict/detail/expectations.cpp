@@ -101,18 +101,19 @@ Expected Expectations::of(const DumpedValue& dumped) {
     // The writer rounds before converting to other units.
     if (e.bound && dumped.terms == 1 && !dumped.units.empty() && !without_gain(dumped))
       e.bound = e.bound->rounded(own_format(dumped));
-    // Undeclared arithmetic: the weakest is assumed, so f64 numbers need only be near an f32.
-    if (e.bound && !claim_.arithmetic_said && !dumped.declared && e.format == NumberFormat::f32 &&
-        dumped.finer_than_f32()) {
-      widen(*e.bound, coarse_of(NumberFormat::f32));
-      e.format = NumberFormat::f64;
-    }
-    if (e.bound) coarsen(dumped, *e.bound, e.format);
+    if (e.bound) fit_to_file(dumped, *e.bound, e.format);
   }
   return e;
 }
 
-void Expectations::coarsen(const DumpedValue& dumped, IntervalTensor& bound, NumberFormat& format) {
+void Expectations::fit_to_file(const DumpedValue& dumped, IntervalTensor& bound,
+                               NumberFormat& format) const {
+  // Undeclared arithmetic: the weakest is assumed, so f64 numbers need only be near an f32.
+  if (!claim_.arithmetic_said && !dumped.declared && format == NumberFormat::f32 &&
+      dumped.finer_than_f32()) {
+    widen(bound, coarse_of(NumberFormat::f32));
+    format = NumberFormat::f64;
+  }
   if (!dumped.coarser_than(format)) return;
   format = NumberFormat::f64;
   widen(bound, coarse_of(dumped.encoding));

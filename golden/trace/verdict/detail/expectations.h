@@ -27,9 +27,10 @@ class Expectations {
   bool marks(const DumpedValue& dumped) const;
   /// Returns the arithmetic in effect for a value.
   const bounds::DeclaredArithmetic& declared(const Subject& s);
-  /// Widens a bound by the file's rounding, if its encoding has fewer digits.
-  static void coarsen(const DumpedValue& dumped, bounds::IntervalTensor& bound,
-                      NumberFormat& format);
+  /// Widens a bound by the file's rounding, if its encoding has fewer digits, or more than those
+  /// of an arithmetic that it does not declare.
+  void fit_to_file(const DumpedValue& dumped, bounds::IntervalTensor& bound,
+                   NumberFormat& format) const;
 
  private:
   bool without_gain(const DumpedValue& dumped) const;
