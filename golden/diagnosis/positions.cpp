@@ -204,12 +204,14 @@ Edit done_twice() {
 Edit sight_as(std::int64_t (*to)(std::int64_t, const PassPlan&)) {
   return [=](const Question& q, Search& search, const Row& row) {
     const PassPlan& pass = pass_of(q);
+    const Step unmasked(q.replay(), q.id(), q.raw(), true);
+    if (unmasked.reads_positions()) return;
     const std::int64_t M = pass.prefix.length + pass.cached + pass.L;
     const auto other = moved(pass, 2 * M + 2, [&](std::int64_t start) { return to(start, pass); });
     if (other && Sight(q).agrees([&](std::size_t b, std::size_t l, std::size_t m) {
           return m < bounds::Derivation::visible(*other, b, l);
         }))
-      Trial(q, search).try_change(candidate(row), {.pass = other});
+      Trial(q, search).try_change(candidate(row), unmasked, {.pass = other});
   };
 }
 

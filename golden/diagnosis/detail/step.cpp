@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <set>
+#include <string>
 
 #include "golden/bounds/value/projection.h"
 #include "golden/bounds/value/replay.h"
@@ -43,10 +45,11 @@ IntervalTensor tensor_of(const Value& value) {
 
 }  // namespace
 
-Step::Step(const bounds::Derivation& derivation, const std::string& id, bool raw)
+Step::Step(const bounds::Derivation& derivation, const std::string& id, bool raw, bool unmasked)
     : derivation_(derivation),
       graph_(std::make_shared<const Graph>(derivation.weights())),
-      place_(derivation.place_of(id)) {
+      place_(derivation.place_of(id)),
+      unmasked_(unmasked) {
   const TextLine* const line = graph_->lines().line_of(place_);
   visit(line != nullptr ? *line : term());
   // Before its scale and biases a sum is a line of its own.
@@ -78,6 +81,12 @@ bool Step::is_operand(const std::string& name) const {
     const ValueRow* const row = value_row(name);
     return row != nullptr && row->kind == ValueKind::checkpoint;
   }
+  if (derivation_.dumped(graph_->lines().id_of_operand(place_, name))) return true;
+  const std::set<std::string> indicators =
+      graph_->indicators(*graph_->lines().line_of({place_.pass, place_.layer, name}), place_.layer);
+  if (unmasked_ && std::any_of(indicators.begin(), indicators.end(),
+                               [&](const std::string& of) { return graph_->positional(of); }))
+    return false;
   // What the flat form splits off is no value of the text's own.
   const bool named = std::any_of(
       std::begin(kTextSections), std::end(kTextSections), [&](const TextSection section) {
@@ -86,8 +95,7 @@ bool Step::is_operand(const std::string& name) const {
                            [&](const TextLine& line) { return line.name == name; });
       });
   const ValueRow* const row = value_row(name, &graph_->model());
-  return (named && (row->stored || row->cache)) ||
-         derivation_.dumped(graph_->lines().id_of_operand(place_, name));
+  return named && (row->stored || row->cache);
 }
 
 void Step::visit(const TextLine& line) {

@@ -29,8 +29,11 @@ class Step {
   /// Returns an operand by its id.
   using Operand = std::function<const bounds::IntervalTensor&(const std::string& id)>;
 
-  /// `derivation` outlives the step. `raw`: the step ends with the sum of products.
-  Step(const bounds::Derivation& derivation, const std::string& id, bool raw);
+  /// `derivation` outlives the step. `raw`: the step ends with the sum of products. `unmasked`: of
+  /// a text's values that the dump lacks, those behind masks are lines of the step, too, so that it
+  /// shows what follows from other masks.
+  Step(const bounds::Derivation& derivation, const std::string& id, bool raw,
+       bool unmasked = false);
 
   const Graph& graph() const { return *graph_; }
   /// The step's lines, in order; the value's own is the last.
@@ -92,7 +95,7 @@ class Step {
   Place place_;
   std::vector<TextLine> lines_;
   std::vector<std::string> operands_;
-  bool in_loop_ = false, masked_ = false;
+  bool unmasked_, in_loop_ = false, masked_ = false;
 };
 
 }  // namespace shardproof::diagnosis

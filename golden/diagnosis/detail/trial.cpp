@@ -8,13 +8,14 @@
 
 namespace shardproof::diagnosis {
 
-void Trial::try_change(Candidate candidate, const Question::Change& change) {
+void Trial::try_change(Candidate candidate, const Step& step, const Question::Change& change) {
   const bool any = change.pass || change.declared || change.other_pairs ||
                    !(change.weights.empty() && change.values.empty() && change.numbers.empty() &&
                      change.formulas.empty());
   if (!any || !search_.wants(candidate)) return;
   try {
-    candidate.at = q_.logical(q_.under(change));
+    candidate.at = q_.logical(step.under(
+        change, [&](const std::string& id) -> const auto& { return q_.value(id); }));
   } catch (const Error& e) {
     if (e.label() != "bounds_c1" && e.label() != "weights_name" && e.label() != "oracle_graph")
       throw;

@@ -29,7 +29,11 @@ class Trial {
   Trial(const Question& question, Search& search) : q_(question), search_(search) {}
 
   /// Tries the value that follows from a change; ignores a change that the step cannot have.
-  void try_change(Candidate candidate, const Question::Change& change);
+  void try_change(Candidate candidate, const Question::Change& change) {
+    try_change(std::move(candidate), q_.step(), change);
+  }
+  /// Likewise, of another step of the value.
+  void try_change(Candidate candidate, const Step& step, const Question::Change& change);
   void try_value(Candidate candidate, bounds::IntervalTensor value);
   /// Tries the value of another contraction.
   void try_sum(Candidate candidate, Contraction changed);

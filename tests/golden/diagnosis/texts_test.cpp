@@ -200,6 +200,60 @@ TEST_F(TextsExplained, Attention) {
       "mask: each query also sees the key behind its own");
 }
 
+/// Scores of which the dump lacks the products: a window one key too short is not one key further.
+constexpr const char* kWindowText = R"(model window
+dim E d_model
+dim C channels
+dim V vocabulary
+small layers=2, E=8, C=4, V=16
+
+embedding
+weight table : VE
+embed : BLE = store(gather(table, ids, V))
+far : BLM = sub(slot, pos)
+see : BLM = within(far, -2, 0)
+
+layer
+weight wa : EC
+weight wb : EC
+weight wd : CE
+asks : BLC = store(einsum(BLE,EC->BLC; in, wa))
+keys : BLC = store(einsum(BLE,EC->BLC; in, wb))
+kept : BMC = append(keys, pos)
+dot : BLM where see = store(einsum(BLC,BMC->BLM; asks, kept))
+score : BLM = store(mul(dot, 0.5))
+mix : BLC = store(einsum(BLM,BMC->BLC; score, kept))
+out : BLE = store(add(in, einsum(BLC,CE->BLE; mix, wd)))
+
+head
+weight unembed : VE
+logits : BLV = store(einsum(BLE,VE->BLV; in, unembed))
+)";
+
+TEST(MasksOfWhatIsNotDumped, AreTakenFromItsOperands) {
+  TextAnswer text(kWindowText);
+  const auto &asks = text.value("asks"), &kept = text.value("kept");
+  std::erase_if(text.dump, [](const auto& value) {
+    return value.first.find(".dot") != std::string::npos ||
+           value.first.find(".see") != std::string::npos;
+  });
+  // Of keys from l + first to l + last.
+  const auto seen = [&](int first, int last) {
+    return each(text.value("score"), [&](double, std::size_t i) {
+      const auto m = static_cast<int>(i % 4), l = static_cast<int>(i / 4 % 4);
+      double sum = 0;
+      for (std::size_t c = 0; c < 4 && m >= l + first && m <= l + last; ++c)
+        sum += asks.data[i / 4 * 4 + c] * kept.data[(i / 16 * 4 + i % 4) * 4 + c];
+      return sum / 2;
+    });
+  };
+  expect_right(text.ask("score", "BLM", seen(-2, 0)), "score");
+  expect_first(text.ask("score", "BLM", seen(-1, 1)),
+               "mask: each query also sees the key behind its own");
+  for (const Hypothesis& said : text.ask("score", "BLM", seen(-1, 0)))
+    EXPECT_EQ(said.detail.find("also sees the key behind"), std::string::npos) << said.detail;
+}
+
 /// A norm of rows of a table, which no value names; and products of functions of several forms.
 constexpr const char* kNormedText = R"(model normed
 dim E d_model
