@@ -169,6 +169,28 @@ TEST(TextWeights, AreWhatTheirFirstLineTakesThemFor) {
                                                        {"layer0.extra", "gain 1 of 8"}}));
 }
 
+TEST(TextWeights, AreCountedIn64Bits) {
+  const ModelText text = parse_model_text(std::string(kPlainModel));
+  const auto refusal = [&](const TextKeys& keys) -> std::string {
+    try {
+      text_weight_specs(text, sizes_of(text, keys));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_EQ(refusal({}), "none");
+  // E, H and Q wrap to 0 elements; of Q = 2^19 each weight can be counted.
+  EXPECT_EQ(
+      refusal({{"E", "4194304"}, {"H", "4194304"}, {"K", "2"}, {"Q", "4194304"}}),
+      "model_value: layer0.wq [4194304, 4194304, 4194304]: too large to count in 64 bits; give "
+      "smaller extents");
+  EXPECT_EQ(
+      refusal({{"E", "524288"}, {"H", "2097152"}, {"K", "2"}, {"Q", "1048576"}}),
+      "model_value: layer0.wo [2097152, 1048576, 524288]: too large to count in 64 bits; give "
+      "smaller extents");
+}
+
 TEST(TextWeights, OfASharedTableAndOfNoUse) {
   const ModelText text =
       parse_model_text(with_line("weight g : E",
