@@ -23,6 +23,7 @@ ModelText gpt_with(const std::map<std::string, std::string>& lines) {
   return parse_model_text(text);
 }
 
+/// Of a text that marks numbers by an order, not in the field.
 void require_equal(const ModelText& text, const std::string& keys = "") {
   for (const char* regime : {"exact", "f32", "field"})
     for (const char* strategy : {"ws2d:heads", "wg-xyz:batch"}) {
@@ -31,6 +32,7 @@ void require_equal(const ModelText& text, const std::string& keys = "") {
           text,
           fmt::format("torus=2x2x2 prefill={} decode=ws2d:batch batch=8 prompt=4 {} regime={}",
                       strategy, keys, regime));
+      if (c.numerics.regime == Regime::field && !has_meaning_in_field(c.model)) continue;
       const Judgement judgement = verify_case(c, memo);
       EXPECT_EQ(judgement.verdict, Verdict::equal) << c << "\n" << judgement.reason();
     }
