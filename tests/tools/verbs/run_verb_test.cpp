@@ -184,9 +184,10 @@ TEST_F(RunVerb, RowsOfValuesAreThoseOfTheirBatch) {
               "twice : E = mul(g_norm, 2)\nacross : HQBL = einsum(BLE,EHQ->HQBL; norm, wq)\n");
   write("m.model", text);
   write("line", "ab\n");  // and seven rows that nobody sees
-  const auto json = json_of(
-      "--model m.model --torus 1x1x1 --prefill dp --prompt-file line "
-      "--checkpoints");
+  const Outcome o =
+      run("run --model m.model --torus 1x1x1 --prefill dp --prompt-file line --checkpoints --json");
+  ASSERT_EQ(o.code, 0) << o.out << o.err;
+  const auto json = nlohmann::json::parse(o.out);
   const auto& values = json["checkpoints"];
   EXPECT_EQ(values["prefill.c0.layer0.twice"]["shape"], nlohmann::json({24}));
   EXPECT_EQ(values["prefill.c0.layer0.twice"]["bits"].get<std::string>().size(), 24 * 8U);
