@@ -191,17 +191,15 @@ void try_gathered_chunks(const Question& q, Search& search) {
         search.consider(std::move(candidate));
       };
       const char letter = q.layout().dims()[d].letter;
-      for (const Axes& other : q.lists()) {
-        if (other == list || other.sorted() != list.sorted()) continue;
-        std::vector<int> blocks;
-        for (int p = 0; p < n; ++p)
-          blocks.push_back(q.torus().block(with_block(q.torus(), 0, list, p), other));
-        chunk({.fault = "axes in another order",
-               .detail = gathered_words(q, letter, list, other),
-               .parameters = list.size(),
-               .site = site_of_cut(q, letter, other)},
-              [blocks](int, int p) { return blocks[at(p)]; });
-      }
+      for (const Axes& other : q.lists())
+        if (other != list && other.sorted() == list.sorted())
+          chunk({.fault = "axes in another order",
+                 .detail = gathered_words(q, letter, list, other),
+                 .parameters = list.size(),
+                 .site = site_of_cut(q, letter, other)},
+                [&q, list, other](int, int p) {
+                  return q.torus().block(with_block(q.torus(), 0, list, p), other);
+                });
       const std::string where =
           fmt::format("the chunks of {} over {} are ", letter, list.to_string());
       const char *const reordered = "chunks in another order", *const other =
@@ -220,9 +218,7 @@ void try_gathered_chunks(const Question& q, Search& search) {
                 [held](int, int p) { return held[at(p)]; });
         }
       if (q.whole()) continue;
-      std::vector<int> blocks;
-      for (int chip = 0; chip < q.chips(); ++chip) blocks.push_back(q.torus().block(chip, list));
-      const auto own = [blocks](int chip) { return blocks[at(chip)]; };
+      const auto own = [&q, list](int chip) { return q.torus().block(chip, list); };
       chunk({reordered, where + "with the ring's sign changed, from a chip's own on", size + n},
             [n, own](int chip, int p) { return (2 * own(chip) - p + n) % n; });
       chunk({reordered, where + "in the order in which a ring brings them, up", size + n},

@@ -90,7 +90,7 @@ Lettered<Scalar> reduce_letters(const Math& math, const Expression& e, const Let
       if (here.empty() || here[k] != Presence::kAbsent) exists.push_back(sorted.data[k]);
       known = known && (here.empty() || here[k] != Presence::kPerhaps);
     }
-    // What is absent adds 0 to a sum, but a mean and a maximum depend on what there is.
+    // An absent element adds 0 to a sum, but means and maxima depend on which elements exist.
     y.data.push_back(known || e.op == ModelOp::sum ? reduce_elements(math, e, exists, where)
                                                    : math.unknown());
   }

@@ -16,8 +16,7 @@ namespace shardproof::bounds {
 
 /// The derivation of a model that is given as a text: the walk over its flat form
 /// (weights/text/flat.h) with intervals, in which each value that the dump has takes the place of
-/// the derived one for the lines that follow (docs/bounds.md section 10). Values are derived once,
-/// all of a run, when one is asked for.
+/// the derived one for the lines that follow (docs/bounds.md section 10), all of a run at once.
 class TextReplay : public Derivation {
  public:
   /// `weights` as stored for the run, of a text's model. `ids` maps each pass to its tokens [BL].
