@@ -12,7 +12,8 @@ namespace shardproof {
 /// and, if `numbers`, the text's numbers that are whole in these sizes.
 std::set<std::string> integers_of(const ModelText& text, const TextSizes& sizes, bool numbers);
 
-/// Returns whether a line has `within` of what is no integer of positions, literals and extents.
+/// Returns whether a line has `within` of a value that is not made of positions, whole literals and
+/// extents alone.
 bool ranges_over_numbers(const ModelText& text, const TextSizes& sizes);
 
 }  // namespace shardproof

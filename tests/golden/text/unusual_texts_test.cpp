@@ -23,7 +23,7 @@ ModelText gpt_with(const std::map<std::string, std::string>& lines) {
   return parse_model_text(text);
 }
 
-/// Of a text that marks numbers by an order, not in the field.
+/// Requires equal verdicts; in the field only if the text has a meaning there.
 void require_equal(const ModelText& text, const std::string& keys = "") {
   for (const char* regime : {"exact", "f32", "field"})
     for (const char* strategy : {"ws2d:heads", "wg-xyz:batch"}) {

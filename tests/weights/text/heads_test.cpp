@@ -30,7 +30,7 @@ TEST(Heads, OfKeysAreGroupedByK) {
   EXPECT_EQ(kv_heads(parse_model("palm-tiny"), 96), 1);
 }
 
-/// A dim K that is no kv heads, of more elements than H has, or without an H at all.
+/// A text may use the letter K for another dim, larger than H, or without an H.
 TEST(Heads, OfATextWithoutSuchAViewAreNotGrouped) {
   const std::string taps =
       "model taps\ndim E d\ndim K taps\ndim V vocab\nsmall E=4, K=12, V=8\nembedding\n"
