@@ -84,8 +84,8 @@ void require_keys(const Case& c, std::string_view what);
 /// where a line of the text has no meaning with them.
 void require_keys_of_text(const Case& c);
 
-/// Returns false for a text with `top`, or with `within` of other values than integers of positions:
-/// both ask for the order of numbers, and those of a field have none.
+/// Returns false for a text with `top`, or with `within` of other values than integers of
+/// positions: both ask for the order of numbers, and those of a field have none.
 bool has_meaning_in_field(const ModelConfig& model);
 
 /// Returns true if a phase is a user's layer program.
