@@ -56,7 +56,7 @@ TEST_F(Cli, ExplainDrawsALayer) {
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(o.out, "");
   EXPECT_EQ(files(), 1U);
-  EXPECT_EQ(slurp(path("layer.svg")), slurp(SHARDPROOF_DOCS "/ws2d-batch-4x2x3.svg"))
+  EXPECT_EQ(slurp(path("layer.svg")), slurp(SHARDPROOF_SOURCE "/docs/ws2d-batch-4x2x3.svg"))
       << "if the picture is meant to change: build/shardproof explain ws2d:batch --svg "
          "docs/ws2d-batch-4x2x3.svg";
   int drawn = 0;

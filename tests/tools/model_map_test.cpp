@@ -12,7 +12,7 @@ namespace {
 using shardproof::Shape;
 using shardproof::Tensor;
 
-const std::string kMap = std::string(SHARDPROOF_DOCS) + "/programs/llama.map";
+const std::string kMap = SHARDPROOF_SOURCE "/docs/programs/llama.map";
 
 class Checkpoint : public Cli {
  protected:

@@ -14,19 +14,20 @@
 namespace {
 
 /// On 2x2x2 every strategy takes it.
-constexpr const char* kModel = "--model palm-tiny,layers=2,E=32,F=32,H=16,Q=4,V=264 --seed 3 ";
-constexpr const char* kChips = "--torus 2x2x2 ";
+constexpr const char* kPrefixModel =
+    "--model palm-tiny,layers=2,E=32,F=32,H=16,Q=4,V=264 --seed 3 ";
+constexpr const char* kPrefixChips = "--torus 2x2x2 ";
 
-const std::vector<std::string> kLayouts{"--prefill ws1d:heads ", "--prefill ws2d:batch ",
-                                        "--prefill ws2d:bfirst-xyz ",
-                                        "--prefill wg-xyz --decode ws2d:batch "};
+const std::vector<std::string> kPrefixLayouts{"--prefill ws1d:heads ", "--prefill ws2d:batch ",
+                                              "--prefill ws2d:bfirst-xyz ",
+                                              "--prefill wg-xyz --decode ws2d:batch "};
 
-const std::vector<std::string> kLines{"hello world", "a", "sharded", "to be or not", "ab c"};
+const std::vector<std::string> kPrefixLines{"hello world", "a", "sharded", "to be or not", "ab c"};
 /// What lines go on from, and which of the two each line does.
 const std::vector<std::string> kPrefixes{"to be ", "not be"};
 const std::vector<std::size_t> kPrefixOf{0, 0, 0, 1, 1};
 
-std::string text_of(const std::vector<std::string>& lines) {
+std::string prefix_text_of(const std::vector<std::string>& lines) {
   return fmt::format("{}\n", fmt::join(lines, "\n"));
 }
 
@@ -35,15 +36,15 @@ class Prefixes : public Cli {
   void SetUp() override {
     Cli::SetUp();
     std::vector<std::string> whole;
-    for (std::size_t i = 0; i < kLines.size(); ++i)
-      whole.push_back(kPrefixes[kPrefixOf[i]] + kLines[i]);
-    write("lines", text_of(kLines));
-    write("prefixes", text_of(kPrefixes));
-    write("whole", text_of(whole));  // each line behind its prefix
+    for (std::size_t i = 0; i < kPrefixLines.size(); ++i)
+      whole.push_back(kPrefixes[kPrefixOf[i]] + kPrefixLines[i]);
+    write("lines", prefix_text_of(kPrefixLines));
+    write("prefixes", prefix_text_of(kPrefixes));
+    write("whole", prefix_text_of(whole));  // each line behind its prefix
   }
 
   std::string out_of(const std::string& flags) const {
-    const Outcome o = run(std::string("run ") + kModel + flags);
+    const Outcome o = run(std::string("run ") + kPrefixModel + flags);
     EXPECT_EQ(o.code, 0) << flags << "\n" << o.err;
     return o.out;
   }
@@ -61,11 +62,11 @@ class Prefixes : public Cli {
 
 TEST_F(Prefixes, ALineHasTheTokensOfItsPrefixAndItself) {
   const std::string solo = out_of("--torus 1x1x1 --prompt-file whole --gen 6");
-  for (const std::string& layout : kLayouts)
+  for (const std::string& layout : kPrefixLayouts)
     for (const char* chunk : {"", "--chunk 4", "--chunk 1 --threads 7"})
-      EXPECT_EQ(
-          out_of(kChips + layout + "--prompt-file lines --prefix-file prefixes --gen 6 " + chunk),
-          solo)
+      EXPECT_EQ(out_of(kPrefixChips + layout +
+                       "--prompt-file lines --prefix-file prefixes --gen 6 " + chunk),
+                solo)
           << layout << chunk;
   // Of ids likewise.
   write("own", "7 8\n9\n250 3 5\n");
@@ -90,7 +91,7 @@ TEST_F(Prefixes, ABatchHasAsFewPrefixesAsLeaveEachLineItsOwn) {
         << json["case"];
     EXPECT_EQ(json["prefix_of"], nlohmann::json(kPrefixOf));
     EXPECT_EQ(json["prompt"][1], nlohmann::json({'t', 'o', ' ', 'b', 'e', ' ', 'a'}));
-    EXPECT_EQ(json["prompt"].size(), kLines.size());
+    EXPECT_EQ(json["prompt"].size(), kPrefixLines.size());
   }
 }
 
@@ -132,8 +133,8 @@ TEST_F(Prefixes, ShowsCheckpointsOfThePrefixesThatLinesHave) {
 }
 
 TEST_F(Prefixes, ATraceOfLinesBehindPrefixesIsJudged) {
-  for (const std::string& layout : kLayouts) {
-    out_of(kChips + layout + "--prompt-file lines --prefix-file prefixes --gen 3 --chunk 5 " +
+  for (const std::string& layout : kPrefixLayouts) {
+    out_of(kPrefixChips + layout + "--prompt-file lines --prefix-file prefixes --gen 3 --chunk 5 " +
            "--trace t.h5");
     const Outcome o = run("compare t.h5 --quiet");
     EXPECT_EQ(o.code, 0) << layout << o.out << o.err;

@@ -15,7 +15,7 @@
 
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 struct Line {
   std::string place, word, rest;
@@ -56,22 +56,22 @@ std::string unescaped(const std::string& text) {
 }
 
 /// The values at "/cases/*/verdict", where * is each.
-std::vector<json> values_at(const json& root, const std::string& path) {
-  std::vector<json> found{root};
+std::vector<Json> values_at(const Json& root, const std::string& path) {
+  std::vector<Json> found{root};
   for (const std::string& name : split(path, "/")) {
     if (name.empty()) continue;
-    std::vector<json> next;
-    for (const json& one : found)
+    std::vector<Json> next;
+    for (const Json& one : found)
       if (name == "*")
         next.insert(next.end(), one.begin(), one.end());
       else
-        next.push_back(one.at(json::json_pointer("/" + name)));
+        next.push_back(one.at(Json::json_pointer("/" + name)));
     found = std::move(next);
   }
   return found;
 }
 
-bool holds(const json& found, const std::string& op, const json& value) {
+bool holds(const Json& found, const std::string& op, const Json& value) {
   if (op == "size") return found.size() == value;
   if (op == "longer") return found.size() > value;
   if (op == "begins") return found.get<std::string>().starts_with(value.get<std::string>());
@@ -257,7 +257,7 @@ class Scenario : public Cli {
   void keep(const std::string& name) { names_[name] = last_.out; }
   void take(const std::string& rest) {
     const auto [name, path] = parts<2>(rest);
-    const json found = values_at(json::parse(last_.out), path).at(0);
+    const Json found = values_at(Json::parse(last_.out), path).at(0);
     names_[name] = found.is_string() ? found.get<std::string>() : found.dump();
   }
   /// What the group of an expression matches.
@@ -270,11 +270,11 @@ class Scenario : public Cli {
   /// PATH OPERATION VALUE, which is JSON or another path.
   void json_holds(const std::string& rest) {
     const auto [path, operation, value] = parts<3>(rest);
-    const json all = json::parse(last_.out);
-    const json expected = value.starts_with("/") ? values_at(all, value).at(0) : json::parse(value);
-    const std::vector<json> found = values_at(all, path);
+    const Json all = Json::parse(last_.out);
+    const Json expected = value.starts_with("/") ? values_at(all, value).at(0) : Json::parse(value);
+    const std::vector<Json> found = values_at(all, path);
     EXPECT_FALSE(found.empty());
-    for (const json& one : found) EXPECT_TRUE(holds(one, operation, expected)) << one;
+    for (const Json& one : found) EXPECT_TRUE(holds(one, operation, expected)) << one;
   }
   void has_files(const std::string& count) { EXPECT_EQ(std::to_string(files()), count); }
   void fits(const std::string&) { expect_80_columns(last_.out, "\n"); }
@@ -326,7 +326,7 @@ int register_scenarios(const fs::path& file) {
 
 const int kRegistered = [] {
   std::set<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(SHARDPROOF_SCENARIOS))
+  for (const auto& entry : fs::directory_iterator(SHARDPROOF_SOURCE "/tests/tools/scenarios"))
     if (entry.path().extension() == ".txt") files.insert(entry.path());
   int all = 0;
   for (const fs::path& file : files) all += register_scenarios(file);

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kRoot = SHARDPROOF_SOURCE_DIR;
+const fs::path kRoot = SHARDPROOF_SOURCE;
 
 std::string read(const fs::path& path) {
   std::ifstream file(path);

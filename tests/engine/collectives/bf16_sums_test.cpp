@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <random>
 
@@ -11,6 +10,7 @@
 #include "engine/collectives/transfer.h"
 #include "engine/numeric/contract.h"
 #include "engine/numeric/isa.h"
+#include "tests/bits.h"
 #include "tests/engine/run_program.h"
 #include "tests/engine/written_values.h"
 #include "weights/base/bf16.h"
@@ -20,7 +20,6 @@ namespace {
 
 constexpr FloatType f32 = FloatType::f32, bf16 = FloatType::bf16;
 
-std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
 float r(float v) { return round_to_bf16(v); }
 
 // Sizes near each other and full significands: every rounding that is left out shows.

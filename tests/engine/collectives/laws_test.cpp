@@ -288,15 +288,15 @@ RC_GTEST_PROP(ReductionLaw, ATermThatArrivesTwiceCountsTwice, ()) {
         RC_ASSERT(twice.f32()[c][i] == 2 * once.f32()[c][i]);
 }
 
-using Move = std::function<Sharded(const Sharded&)>;
+using Law = std::function<Sharded(const Sharded&)>;
 
 /// A move of a random kind that is legal on B_bLE_e partialsum-p, of a group above one chip if
 /// there is one.
-Move draw_move(const PartialSetting& s) {
+Law draw_move(const PartialSetting& s) {
   Axes unused;
   for (Axis a : Axes::parse("xyz"))
     if (!s.b.has(a) && !s.e.has(a) && !s.p.has(a)) unused = unused.with(a);
-  std::vector<std::pair<const char*, Move>> moves{
+  std::vector<std::pair<const char*, Law>> moves{
       {"last", [](const Sharded& t) { return last(t); }}};
   if (!s.e.empty()) {
     const Axes suffix = draw_suffix(s.e);
@@ -320,7 +320,7 @@ Move draw_move(const PartialSetting& s) {
 
 RC_GTEST_PROP(MovedPartialLaw, MovingThenReducingIsReducingThenMoving, ()) {
   const PartialSetting s(*rc::gen::element(Data::countable, Data::hostile));
-  const Move move = draw_move(s);
+  const Law move = draw_move(s);
   const SharedValue t = s.partial();
   const Sharded right = move(all_reduce(*t, s.p));
   RC_ASSERT(same_bits(all_reduce(move(*t), s.p), right));

@@ -4,21 +4,19 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <random>
 
 #include "engine/collectives/moves.h"
 #include "engine/collectives/transfer.h"
 #include "engine/ops/einsum.h"
+#include "tests/bits.h"
 #include "tests/engine/run_program.h"
 #include "tests/engine/text_rows.h"
 #include "weights/base/bf16.h"
 
 namespace shardproof {
 namespace {
-
-std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
 
 // Five partials of sizes far apart: any two orders of them differ in most cases. And five near each
 // other: every rounding to bf16 that is left out shows. All have full significands.
@@ -101,7 +99,7 @@ TEST(ScheduledSum, UnknownWordsOfARowAreRefused) {
 }
 
 TEST(ScheduledSum, IsTheOneWrittenByHandAndNoOther) {
-  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/collectives", "sums.txt")) {
+  for (const TextRow& row : text_rows(SHARDPROOF_SOURCE "/tests/engine/collectives", "sums.txt")) {
     const std::vector<std::string> of = parts_of(row[2], " ");
     const ChunkPart part = part_of(of);
     const bool rounds = row[1] != "f32 f32";

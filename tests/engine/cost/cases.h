@@ -82,7 +82,7 @@ inline std::vector<CaseLine> case_lines(std::istream& text, std::string_view kin
 
 /// Returns the lines of a kind of the text tests/engine/cost/NAME.
 inline std::vector<CaseLine> case_lines(const std::string& name, std::string_view kind) {
-  std::ifstream file(std::string(SHARDPROOF_TESTS "/engine/cost/") + name);
+  std::ifstream file(std::string(SHARDPROOF_SOURCE "/tests/engine/cost/") + name);
   std::vector<CaseLine> lines = case_lines(file, kind, kKindsOfLines.at(name));
   EXPECT_FALSE(lines.empty()) << name << " has no " << kind;
   return lines;

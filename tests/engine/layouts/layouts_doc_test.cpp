@@ -12,7 +12,7 @@ namespace shardproof {
 namespace {
 
 std::string document(const std::string& name) {
-  std::ifstream file(std::string(SHARDPROOF_DOCS "/") + name);
+  std::ifstream file(std::string(SHARDPROOF_SOURCE "/docs/") + name);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

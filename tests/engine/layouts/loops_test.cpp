@@ -40,7 +40,7 @@ std::vector<std::string> looped(const std::string& program) {
 }
 
 TEST(Loops, AreThoseOfTheTable) {
-  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/layouts", "loops.txt")) {
+  for (const TextRow& row : text_rows(SHARDPROOF_SOURCE "/tests/engine/layouts", "loops.txt")) {
     const std::string heads = row[3].empty() ? "" : row[3] + ",";
     const std::string made = layer("layouts t\n" + lines_of(row[0]), row[2], heads);
     EXPECT_EQ(fmt::format("{}", fmt::join(looped(made), "\n")), lines_of(row[1])) << row.place;

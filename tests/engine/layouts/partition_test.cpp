@@ -85,7 +85,7 @@ class ClosedForms {
   /// Returns what the strategy sends of each value; nothing if it has no closed forms.
   std::map<std::string, double> of(const std::string& name) const {
     std::map<std::string, double> all;
-    for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/layouts", "forms.txt"))
+    for (const TextRow& row : text_rows(SHARDPROOF_SOURCE "/tests/engine/layouts", "forms.txt"))
       for (const std::string& who : parts_of(row[0], ","))
         if (are_of(who, name))
           for (std::size_t i = 1; i < row.columns.size(); ++i) {
@@ -147,7 +147,7 @@ TEST(ClosedFormsOfTables, UnknownWordsAreRefused) {
   for (const char* form : {"BLX", "BLE*g(X)", "BLE*", "BLE/two", "f(w)", "", "1x"})
     EXPECT_THROW(forms.sum(form), std::invalid_argument) << form;
   // Each row is of some strategy.
-  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/layouts", "forms.txt"))
+  for (const TextRow& row : text_rows(SHARDPROOF_SOURCE "/tests/engine/layouts", "forms.txt"))
     for (const std::string& who : parts_of(row[0], ","))
       EXPECT_TRUE(std::ranges::any_of(
           all_strategies(),
@@ -187,7 +187,7 @@ TEST(ShippedTables, SendWhatTheirClosedFormsSay) {
 // Keys and values by the number of heads: elements of k and v together, and of all weights, wk and
 // wv among them, over the chips of 4x2x3.
 TEST(ShippedTables, SendForKeysAndValuesWhatIsPinned) {
-  std::ifstream file(SHARDPROOF_TEST_DATA "/key_value_counts.txt");
+  std::ifstream file(SHARDPROOF_SOURCE "/tests/data/key_value_counts.txt");
   std::map<std::string, std::vector<std::int64_t>> pinned;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
@@ -251,7 +251,7 @@ std::string program(const std::string& text, const std::string& keys = "") {
 }
 
 TEST(Partition, RefusesWhatItsTableSays) {
-  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/layouts", "refused.txt")) {
+  for (const TextRow& row : text_rows(SHARDPROOF_SOURCE "/tests/engine/layouts", "refused.txt")) {
     const std::string message =
         message_of([&] { program(lines_of(row[0]), row[2].empty() ? "" : "model=" + row[2]); });
     const std::string said = row[1].empty() ? "" : row[1] + " (docs/layouts.md)";
@@ -260,7 +260,7 @@ TEST(Partition, RefusesWhatItsTableSays) {
 }
 
 TEST(Partition, MakesTheStatementsOfItsTable) {
-  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/layouts", "programs.txt")) {
+  for (const TextRow& row : text_rows(SHARDPROOF_SOURCE "/tests/engine/layouts", "programs.txt")) {
     ASSERT_FALSE(row[1].empty()) << row.place;
     EXPECT_TRUE(has(program(lines_of(row[0]), row[2]), lines_of(row[1]))) << row.place;
   }

@@ -38,7 +38,7 @@ Steps text_of(const Path& path) {
 }
 
 TEST(Path, IsThatOfTheTable) {
-  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/layouts", "paths.txt")) {
+  for (const TextRow& row : text_rows(SHARDPROOF_SOURCE "/tests/engine/layouts", "paths.txt")) {
     const std::vector<std::string> ends = parts_of(row[0], "->");
     const Layout from = Layout::parse(ends.at(0)), to = Layout::parse(ends.at(1));
     Shape shape = all_divide(from);

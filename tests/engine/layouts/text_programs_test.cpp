@@ -25,7 +25,8 @@ const ModelText& handed(const std::string& name) {
   static std::map<std::string, ModelText> texts;
   const auto [at, fresh] = texts.try_emplace(name);
   if (fresh)
-    at->second = load_model_text(std::string(SHARDPROOF_TESTS) + "/data/models/" + name + ".model");
+    at->second =
+        load_model_text(std::string(SHARDPROOF_SOURCE "/tests/data/models/") + name + ".model");
   return at->second;
 }
 

@@ -1,7 +1,6 @@
 // The bounds of sums, what they let be decided, and the exact sum where they do not.
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -11,12 +10,11 @@
 #include "engine/numeric/contract.h"
 #include "engine/numeric/detail/rounding_test.h"
 #include "engine/numeric/exact_sum.h"
+#include "tests/bits.h"
 #include "tests/engine/hostile_terms.h"
 
 namespace shardproof {
 namespace {
-
-std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
 
 TEST(Bounds, AreKeptAsAnF32ThatIsNotBelow) {
   HostileTerms draw(7);

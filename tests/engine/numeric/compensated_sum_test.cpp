@@ -5,21 +5,19 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <vector>
 
+#include "tests/bits.h"
 #include "tests/engine/hostile_terms.h"
 
 namespace shardproof {
 namespace {
 
 using Kind = HostileTerms::Kind;
-
-std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
 
 std::optional<float> compensated(const DotTerms& t) {
   CompensatedSum sum;

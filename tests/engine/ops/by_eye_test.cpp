@@ -129,7 +129,7 @@ void expect_row(const TextRow& row) {
 }
 
 TEST(ByEye, OpsYieldWhatIsWritten) {
-  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/ops", "by_eye.txt")) {
+  for (const TextRow& row : text_rows(SHARDPROOF_SOURCE "/tests/engine/ops", "by_eye.txt")) {
     SCOPED_TRACE(row.place + " " + row[0]);
     expect_row(row);
   }

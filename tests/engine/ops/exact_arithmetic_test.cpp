@@ -6,7 +6,6 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -19,6 +18,7 @@
 #include "engine/numeric/exact_sum.h"
 #include "engine/numeric/isa.h"
 #include "engine/ops/einsum.h"
+#include "tests/bits.h"
 #include "tests/engine/hostile_terms.h"
 #include "tests/engine/random_layout.h"
 #include "tests/engine/run_program.h"
@@ -28,9 +28,6 @@ namespace shardproof {
 namespace {
 
 using Kind = HostileTerms::Kind;
-
-std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
-std::uint64_t bits(double v) { return std::bit_cast<std::uint64_t>(v); }
 
 /// An exact sum of products.
 class Mpfr {

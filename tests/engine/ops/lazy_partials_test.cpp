@@ -30,7 +30,7 @@ class Watcher : public Observer {
   bool reads_;
 };
 
-constexpr const char* kProgram = R"(
+constexpr const char* kLazyProgram = R"(
   input ids : BL is input ids
   input table : V_zyE_x is weight embed
   input x : BLE_zy is in
@@ -59,7 +59,7 @@ constexpr const char* kProgram = R"(
 class LazyPartials : public testing::Test {
  protected:
   const Torus torus{2, 2, 3};
-  const Program program = parse_program("test", kProgram);
+  const Program program = parse_program("test", kLazyProgram);
   std::map<std::string, Shape> shapes{{"ids", {12, 31}},
                                       {"table", {12, 24}},
                                       {"x", {12, 31, 24}},

@@ -37,7 +37,7 @@ Quantized by_formula(const Tensor& w, std::size_t channels) {
   return made;
 }
 
-std::vector<std::uint32_t> bits(const std::vector<float>& values) {
+std::vector<std::uint32_t> all_bits(const std::vector<float>& values) {
   std::vector<std::uint32_t> all;
   for (float v : values) all.push_back(std::bit_cast<std::uint32_t>(v));
   return all;
@@ -47,7 +47,7 @@ std::vector<std::uint32_t> bits(const std::vector<float>& values) {
 bool on_every_chip(const Sharded& value, const Tensor& whole) {
   const Sharded expected = shard(whole, value.layout(), value.torus());
   for (std::size_t chip = 0; chip < expected.f32().size(); ++chip)
-    if (bits(value.f32()[chip]) != bits(expected.f32()[chip])) return false;
+    if (all_bits(value.f32()[chip]) != all_bits(expected.f32()[chip])) return false;
   return true;
 }
 

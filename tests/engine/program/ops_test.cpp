@@ -24,7 +24,7 @@ namespace {
 std::string op_table() {
   std::ostringstream text;
   for (const char* name : {"/typing.txt", "/local_ops.txt"})
-    text << std::ifstream(std::string(SHARDPROOF_RULES) + name).rdbuf();
+    text << std::ifstream(std::string(SHARDPROOF_SOURCE "/tools/verbs/rules") + name).rdbuf();
   return text.str();
 }
 

@@ -44,8 +44,9 @@ std::vector<std::string> statements(const std::string& text) {
 std::vector<std::string> examples() {
   std::vector<std::string> all;
   for (const char* table : {"/typing.txt", "/local_ops.txt"}) {
-    std::istringstream lines(std::regex_replace(text_of(std::string(SHARDPROOF_RULES) + table),
-                                                std::regex("\n  "), " "));
+    std::istringstream lines(
+        std::regex_replace(text_of(std::string(SHARDPROOF_SOURCE "/tools/verbs/rules") + table),
+                           std::regex("\n  "), " "));
     for (std::string line; std::getline(lines, line);)
       if (line.starts_with("example ")) all.push_back(line.substr(8));
   }
@@ -56,7 +57,7 @@ TEST(ProgramManual, EveryStatementParsesAndEveryOpHasOne) {
   std::set<OpKind> ops;
   std::set<Role::Kind> roles;
   int lines = 0;
-  std::vector<std::string> all = statements(text_of(std::string(SHARDPROOF_DOCS) + "/program.md"));
+  std::vector<std::string> all = statements(text_of(SHARDPROOF_SOURCE "/docs/program.md"));
   for (const std::string& example : examples()) all.push_back(example);
   for (const std::string& line : all) {
     try {

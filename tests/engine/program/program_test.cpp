@@ -103,7 +103,8 @@ TEST(ProgramText, TellsThePartsOfAnOp) {
 }
 
 TEST(ProgramText, RefusesWhatIsNoStatement) {
-  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/program", "statements.txt")) {
+  for (const TextRow& row :
+       text_rows(SHARDPROOF_SOURCE "/tests/engine/program", "statements.txt")) {
     const std::string message = message_of([&] { parse_program("p", row[0]); });
     EXPECT_TRUE(matches(message, row[1])) << row.place << ": " << message;
   }

@@ -180,7 +180,7 @@ TEST(Case, EveryChoiceOfArithmeticIsAKeyWithItsWords) {
 }
 
 TEST(Case, TheSpecificationHasTheTableOfTheseKeys) {
-  std::ifstream file(SHARDPROOF_DOCS "/spec-numerics.md");
+  std::ifstream file(SHARDPROOF_SOURCE "/docs/spec-numerics.md");
   const std::string spec{std::istreambuf_iterator<char>(file), {}};
   std::size_t at = 0;
   for (const NumericsKey& key : numerics_keys()) {
@@ -214,7 +214,7 @@ TEST(Case, MadeByHandIsHeldToTheSameRules) {
 }
 
 TEST(Case, IsRefusedAsItsTableSays) {
-  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/run", "refused_cases.txt")) {
+  for (const TextRow& row : text_rows(SHARDPROOF_SOURCE "/tests/engine/run", "refused_cases.txt")) {
     const std::string message = said_of(row[0]);
     EXPECT_TRUE(matches(message, row[1])) << row.place << ": " << message;
     EXPECT_EQ(message.find('\n'), std::string::npos);

@@ -16,7 +16,7 @@ namespace {
 
 const std::string kLine = "torus=2x1x3 model=palm-tiny,K=6 batch=6 ";
 
-RunPlan plan_of(const std::string& line) { return make_plan(parse_case(kLine + line)); }
+RunPlan typed_plan_of(const std::string& line) { return make_plan(parse_case(kLine + line)); }
 
 /// The shape of the value of a program that is this.
 Shape shape(const Program& program, const ValueTypes& types, const std::string& role) {
@@ -48,7 +48,7 @@ std::vector<std::string> texts(const RunPlan& plan, const PlanTypes& types) {
 using Texts = std::vector<std::string>;
 
 TEST(PlanTypes, AreThoseOfTheFirstAndLastPassOfEachGroup) {
-  const RunPlan plan = plan_of("prompt=7 chunk=3 gen=4 prefill=ws2d:heads decode=ws2d:batch");
+  const RunPlan plan = typed_plan_of("prompt=7 chunk=3 gen=4 prefill=ws2d:heads decode=ws2d:batch");
   const PlanTypes types = check(plan);
   EXPECT_EQ(texts(plan, types),
             (Texts{"prefill 2 L=3 M=0..6", "prefill 1 L=1 M=6..7", "decode 3 L=1 M=7..10"}));
@@ -70,7 +70,7 @@ TEST(PlanTypes, AreThoseOfTheFirstAndLastPassOfEachGroup) {
 
 TEST(PlanTypes, AreOfPrefixesAtTheirOwnBatch) {
   const RunPlan plan =
-      plan_of("prompt=9 chunk=2 gen=3 prefix=5:3 prefill=ws2d:batch decode=ws1d:batch");
+      typed_plan_of("prompt=9 chunk=2 gen=3 prefix=5:3 prefill=ws2d:batch decode=ws1d:batch");
   const PlanTypes types = check(plan);
   EXPECT_EQ(texts(plan, types), (Texts{"prefix 2 L=2 M=0..4", "prefix 1 L=1 M=4..5",
                                        "prefill 2 L=2 M=0..4", "decode 2 L=1 M=4..6"}));
@@ -102,7 +102,7 @@ TEST(PlanTypes, AreOfPrefixesAtTheirOwnBatch) {
 TEST(PlanTypes, AreNoneWherePrefixesAreIllTyped) {
   const auto label = [](const std::function<void(RunPlan&)>& change) {
     RunPlan plan =
-        plan_of("prompt=9 chunk=2 gen=3 prefix=5:3 prefill=ws2d:batch decode=ws1d:batch");
+        typed_plan_of("prompt=9 chunk=2 gen=3 prefix=5:3 prefill=ws2d:batch decode=ws1d:batch");
     change(plan);
     Findings findings;
     const bool typed = check(plan, findings).has_value();
@@ -125,7 +125,7 @@ TEST(PlanTypes, AreNoneWherePrefixesAreIllTyped) {
 }
 
 TEST(PlanTypes, AreOfThePassesOfThePlan) {
-  RunPlan plan = plan_of("prompt=7 chunk=7 gen=1 prefill=ws2d:heads");
+  RunPlan plan = typed_plan_of("prompt=7 chunk=7 gen=1 prefill=ws2d:heads");
   EXPECT_EQ(texts(plan, check(plan)), Texts{"prefill 1 L=7 M=0..7"});
   // Others in their place, of unequal rows and more of them.
   std::vector<PassPlan> passes;
@@ -145,7 +145,7 @@ TEST(PlanTypes, AreOfThePassesOfThePlan) {
 }
 
 TEST(PlanTypes, AreThoseOfEachPhasesTorus) {
-  RunPlan plan = plan_of("prompt=4 gen=2 prefill=ws2d:heads");
+  RunPlan plan = typed_plan_of("prompt=4 gen=2 prefill=ws2d:heads");
   EXPECT_NO_THROW(check(plan));
   plan.decode.torus = Torus(5, 1, 1);  // divides nothing
   EXPECT_NE(label_of([&] { check(plan); }), "");

@@ -17,7 +17,7 @@ namespace {
 
 const ModelText& handed() {
   static const ModelText text =
-      load_model_text(std::string(SHARDPROOF_TESTS) + "/data/models/llama-3.model");
+      load_model_text(SHARDPROOF_SOURCE "/tests/data/models/llama-3.model");
   return text;
 }
 
@@ -166,7 +166,7 @@ TEST(TextCaseKeys, RefusePaddingThatALineNeedsWhole) {
 
 /// A text says of itself what these keys say of a model of keys.
 TEST(TextCaseKeys, OfAModelOfKeysAreRefusedWhereTheyAreRead) {
-  const std::string file = std::string(SHARDPROOF_TESTS) + "/data/models/llama-3.model";
+  const std::string file = SHARDPROOF_SOURCE "/tests/data/models/llama-3.model";
   const auto refused = [](const std::string& line) {
     try {
       parse_case(line);
@@ -182,7 +182,7 @@ TEST(TextCaseKeys, OfAModelOfKeysAreRefusedWhereTheyAreRead) {
 
 /// The page has the table.
 TEST(TextCaseKeys, AreThoseOfThePage) {
-  std::ifstream file(std::string(SHARDPROOF_DOCS) + "/spec-case.md");
+  std::ifstream file(SHARDPROOF_SOURCE "/docs/spec-case.md");
   std::stringstream page;
   page << file.rdbuf();
   for (const TextCaseKey& row : text_case_keys())

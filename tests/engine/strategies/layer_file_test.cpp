@@ -74,7 +74,7 @@ TEST_F(LayerFile, RefusesWhatIsNoTextFile) {
 }
 
 TEST_F(LayerFile, RefusesWhatItsTableSays) {
-  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/strategies", "layers.txt")) {
+  for (const TextRow& row : text_rows(SHARDPROOF_SOURCE "/tests/engine/strategies", "layers.txt")) {
     const std::vector<std::string> edit = parts_of(row[0], "=>");
     const std::string message = said(with(edit.at(0), lines_of(edit.at(1))));
     EXPECT_TRUE(matches(message, row[1])) << row.place << ": " << message;

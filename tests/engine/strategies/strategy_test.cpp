@@ -118,7 +118,8 @@ RC_GTEST_PROP(Strategy, ARefusalNamesEveryDimAndALegalModel, ()) {
 }
 
 TEST(Strategy, RefusesWhatItsTableSays) {
-  for (const TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/strategies", "refused.txt")) {
+  for (const TextRow& row :
+       text_rows(SHARDPROOF_SOURCE "/tests/engine/strategies", "refused.txt")) {
     std::vector<Strategy> phases;
     for (const std::string& name : parts_of(row[0], ",")) phases.push_back(Strategy::parse(name));
     auto keys =

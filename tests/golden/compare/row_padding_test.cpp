@@ -112,7 +112,7 @@ TEST(RowPadding, OfARoleIsThatOfItsValue) {
 const std::vector<std::int64_t> kLengths{5, 2, 3, 1, 4, 5};
 constexpr std::int64_t kChunk = 2, kPrompt = 5;
 
-std::string line(const std::string& of, const std::string& more = "") {
+std::string padded_line(const std::string& of, const std::string& more = "") {
   return of + "prompt=5 chunk=2 gen=3 seed=5 lengths=5,2,3,1,4,5 " + more;
 }
 
@@ -179,7 +179,7 @@ void change_everything(const RecordedRun& run, Observer& judge, const Findings& 
 
 TEST(RowPadding, IsAllThatTheJudgeLeavesOut) {
   for (const std::string& of : two_models()) {
-    const RecordedRun run(line(of));
+    const RecordedRun run(padded_line(of));
     Findings findings(Findings::Until::all);
     Judge judge(run.known->answer, run.known->stored, findings);
     change_everything(run, judge, findings);
@@ -188,7 +188,7 @@ TEST(RowPadding, IsAllThatTheJudgeLeavesOut) {
 
 TEST(RowPadding, IsAllThatTheJudgeOfF32LeavesOut) {
   for (const std::string& of : two_models()) {
-    const RecordedRun run(line(of, "regime=f32 schedule=ring"));
+    const RecordedRun run(padded_line(of, "regime=f32 schedule=ring"));
     Findings findings(Findings::Until::all);
     ScalarJudge judge(run.plan, run.known->stored, run.known->prompt, run.known->answer, findings);
     change_everything(run, judge, findings);
@@ -196,7 +196,7 @@ TEST(RowPadding, IsAllThatTheJudgeOfF32LeavesOut) {
 }
 
 TEST(RowPadding, OfTheBoundsIsLeftOut) {
-  const RecordedRun run(line(two_models()[1], "regime=f32 schedule=ring"));
+  const RecordedRun run(padded_line(two_models()[1], "regime=f32 schedule=ring"));
   int left_out = 0;
   for (const Shown& shown : run.shown) {
     if (shown.op == nullptr || shown.value.stores_int32()) continue;
@@ -259,7 +259,7 @@ TEST(RowPadding, ReachesNoTokenInAnyRegime) {
   OracleMemo memo;
   for (const std::string& of : two_models())
     for (const char* regime : {"", "regime=f32 schedule=ring", "regime=field"}) {
-      const Case c = parse_case(line(of, regime));
+      const Case c = parse_case(padded_line(of, regime));
       VerifyOptions options;
       options.faults = garbage(true, "", "");
       const Judgement j = verify_case(c, memo, options);

@@ -14,7 +14,7 @@
 namespace shardproof::corpus {
 namespace {
 
-std::vector<float> numbers(const dump::Value& value) {
+std::vector<float> numbers_of(const dump::Value& value) {
   std::vector<float> all(value.whole.size());
   std::memcpy(all.data(), value.whole.bytes.data(), value.whole.bytes.size());
   return all;
@@ -60,9 +60,9 @@ TEST(CollectivesGolden, EverySampleTellsFaultsApart) {
     const Operand operand = read_operand(given, golden.values.find(given)->second, torus);
     const Layout result = Layout::parse(value.attributes.find("layout")->second);
     const Counts right = counts_keeping(result.partial(), operand.layout, torus);
-    const std::vector<float> shards = numbers(value);
+    const std::vector<float> shards = numbers_of(value);
     ASSERT_EQ(result_of(operand, result, torus, right), shards) << name;
-    EXPECT_NE(numbers(golden.values.find(given)->second), shards) << name << ": not moved";
+    EXPECT_NE(numbers_of(golden.values.find(given)->second), shards) << name << ": not moved";
     // Every dim's axes in every other order.
     int orders = 1;
     for (std::size_t d = 0; d < result.rank(); ++d)
@@ -127,7 +127,7 @@ TEST(CollectivesGolden, EveryResultChangedAmongAllIsNamed) {
 
 /// What is said of a changed all_reduce: of BE partialsum-x, of which BE is the sum.
 template <class Change>
-std::string said(Change&& change) {
+std::string said_of_collective(Change&& change) {
   static const dump::Dump all = collectives_golden(Torus(2, 1, 3));
   dump::Dump golden = only_collective(all, "all_reduce.0");
   change(golden, golden.values.find("all_reduce.0")->second,
@@ -139,14 +139,18 @@ using dump::Dump;
 using dump::Value;
 
 TEST(CollectivesGolden, HostileFilesAreFaults) {
-  EXPECT_EQ(said([](Dump&, Value&, Value&) {}), "");
-  EXPECT_EQ(said([](Dump& g, Value&, Value&) { g.attributes.erase("torus"); }).find("golden_torus"),
+  EXPECT_EQ(said_of_collective([](Dump&, Value&, Value&) {}), "");
+  EXPECT_EQ(said_of_collective([](Dump& g, Value&, Value&) {
+              g.attributes.erase("torus");
+            }).find("golden_torus"),
             0U);
   for (const char* torus : {"", "2x1", "0x1x3", "99999x99999x99999"})
-    EXPECT_EQ(said([&](Dump& g, Value&, Value&) { g.attributes["torus"] = torus; }).find("torus_c"),
+    EXPECT_EQ(said_of_collective([&](Dump& g, Value&, Value&) {
+                g.attributes["torus"] = torus;
+              }).find("torus_c"),
               0U)
         << torus;
-  EXPECT_EQ(said([](Dump& g, Value&, Value&) {
+  EXPECT_EQ(said_of_collective([](Dump& g, Value&, Value&) {
               g.attributes["torus"] = "16x16x16";
             }).find("golden_operand"),
             0U);
@@ -154,25 +158,31 @@ TEST(CollectivesGolden, HostileFilesAreFaults) {
        {"", "all_gather", "add(t, t)", "norm(t)", "all_reduce(t, y)",
         "all_reduce(t, x)\nall_reduce(t, x)", "all_reduce(t, x)\noutput t", "all_reduce(u, x)",
         "all_gather(t, E, x)", "reduce_scatter(t, E, x)", "all_reduce(t, x) ", "\n", "nan"})
-    EXPECT_NE(said([&](Dump&, Value& r, Value&) { r.attributes["op"] = op; }), "") << op;
+    EXPECT_NE(said_of_collective([&](Dump&, Value& r, Value&) { r.attributes["op"] = op; }), "")
+        << op;
   for (const char* layout : {"", "BE_x", "B_xE", "BF", "EB", "BLE", "B", "BE partialsum-x",
                              "BE partialsum-y", "BE partialsum-xz", "BE partialsum-xyz", "BE_xx"})
-    EXPECT_NE(said([&](Dump&, Value& r, Value&) { r.attributes["layout"] = layout; }), "")
+    EXPECT_NE(said_of_collective([&](Dump&, Value& r, Value&) { r.attributes["layout"] = layout; }),
+              "")
         << layout;
   for (const char* layout : {"", "BE", "BE_x", "BE partialsum-xz", "BLE partialsum-x",
                              "BF partialsum-x", "BE partialsum-xx"})
-    EXPECT_NE(said([&](Dump&, Value&, Value& t) { t.attributes["layout"] = layout; }), "")
+    EXPECT_NE(said_of_collective([&](Dump&, Value&, Value& t) { t.attributes["layout"] = layout; }),
+              "")
         << layout;
   for (const char* name : {"op", "layout"})
-    EXPECT_NE(said([&](Dump&, Value& r, Value&) { r.attributes.erase(name); }), "") << name;
-  EXPECT_NE(said([](Dump&, Value&, Value& t) { t.attributes.erase("layout"); }), "");
-  EXPECT_NE(said([](Dump& g, Value&, Value&) { erase(g, "all_reduce.0.operand"); }), "");
-  EXPECT_NE(said([](Dump& g, Value&, Value&) { erase(g, "all_reduce.0"); }), "");
-  EXPECT_NE(said([](Dump&, Value& r, Value&) { r.chips[{0, 0, 0}] = r.whole; }), "");
-  EXPECT_NE(said([](Dump&, Value&, Value& t) { t.chips[{0, 0, 0}] = t.whole; }), "");
-  EXPECT_NE(said([](Dump&, Value&, Value& t) { t.whole = {}; }), "");
-  EXPECT_NE(said([](Dump&, Value& r, Value&) { r.whole = {}; }), "");
-  EXPECT_EQ(said([](Dump& g, Value&, Value&) { g = only(g, {}); }), "it holds no value");
+    EXPECT_NE(said_of_collective([&](Dump&, Value& r, Value&) { r.attributes.erase(name); }), "")
+        << name;
+  EXPECT_NE(said_of_collective([](Dump&, Value&, Value& t) { t.attributes.erase("layout"); }), "");
+  EXPECT_NE(said_of_collective([](Dump& g, Value&, Value&) { erase(g, "all_reduce.0.operand"); }),
+            "");
+  EXPECT_NE(said_of_collective([](Dump& g, Value&, Value&) { erase(g, "all_reduce.0"); }), "");
+  EXPECT_NE(said_of_collective([](Dump&, Value& r, Value&) { r.chips[{0, 0, 0}] = r.whole; }), "");
+  EXPECT_NE(said_of_collective([](Dump&, Value&, Value& t) { t.chips[{0, 0, 0}] = t.whole; }), "");
+  EXPECT_NE(said_of_collective([](Dump&, Value&, Value& t) { t.whole = {}; }), "");
+  EXPECT_NE(said_of_collective([](Dump&, Value& r, Value&) { r.whole = {}; }), "");
+  EXPECT_EQ(said_of_collective([](Dump& g, Value&, Value&) { g = only(g, {}); }),
+            "it holds no value");
 }
 
 /// A small operand that 4096 chips would gather: 64 KiB that claim to become 1 GiB.

@@ -42,45 +42,49 @@ void set(StoredArray& stored, std::size_t element, float value) {
 
 /// What is said of a golden after a change.
 template <class Change>
-std::string said(Change&& change) {
+std::string said_of_document(Change&& change) {
   Dump golden = some_golden();
   change(golden);
   return first_difference(some_golden(), golden).value_or("the same");
 }
 
 TEST(FirstDifference, OfNone) {
-  EXPECT_EQ(said([](Dump&) {}), "the same");
+  EXPECT_EQ(said_of_document([](Dump&) {}), "the same");
 }
 
 TEST(FirstDifference, SeesAttributes) {
-  EXPECT_EQ(said([](Dump& g) { g.attributes["torus"] = "1x1x2"; }),
+  EXPECT_EQ(said_of_document([](Dump& g) { g.attributes["torus"] = "1x1x2"; }),
             "the file: torus=\"1x1x2\", expected \"1x1x1\"");
-  EXPECT_EQ(said([](Dump& g) { g.attributes.erase("torus"); }),
+  EXPECT_EQ(said_of_document([](Dump& g) { g.attributes.erase("torus"); }),
             "the file has no attribute torus, expected \"1x1x1\"");
-  EXPECT_EQ(said([](Dump& g) { g.attributes["seed"] = "1"; }),
+  EXPECT_EQ(said_of_document([](Dump& g) { g.attributes["seed"] = "1"; }),
             "the file: seed=\"1\" is one attribute too many");
-  EXPECT_EQ(said([](Dump& g) { g.values.find("ints")->second.attributes["layout"] = "L"; }),
-            "ints: layout=\"L\", expected \"B\"");
-  EXPECT_EQ(said([](Dump& g) { g.values.find("ints")->second.attributes.erase("layout"); }),
-            "ints has no attribute layout, expected \"B\"");
-  EXPECT_EQ(said([](Dump& g) { g.values.find("one")->second.attributes["layout"] = "B"; }),
-            "one: layout=\"B\" is one attribute too many");
-  EXPECT_EQ(said([](Dump& g) { g.values.find("ints")->second.attributes["order"] = "9"; }),
-            "ints: order=\"9\", expected \"1\"");
+  EXPECT_EQ(
+      said_of_document([](Dump& g) { g.values.find("ints")->second.attributes["layout"] = "L"; }),
+      "ints: layout=\"L\", expected \"B\"");
+  EXPECT_EQ(
+      said_of_document([](Dump& g) { g.values.find("ints")->second.attributes.erase("layout"); }),
+      "ints has no attribute layout, expected \"B\"");
+  EXPECT_EQ(
+      said_of_document([](Dump& g) { g.values.find("one")->second.attributes["layout"] = "B"; }),
+      "one: layout=\"B\" is one attribute too many");
+  EXPECT_EQ(
+      said_of_document([](Dump& g) { g.values.find("ints")->second.attributes["order"] = "9"; }),
+      "ints: order=\"9\", expected \"1\"");
 }
 
 TEST(FirstDifference, SeesArrays) {
   for (const std::string& name : some_golden().order)
-    EXPECT_EQ(said([&](Dump& g) { erase(g, name); }), name + " is missing");
-  EXPECT_EQ(said([](Dump& g) { put(g, "more", {0}, std::span<const float>(), {}); }),
+    EXPECT_EQ(said_of_document([&](Dump& g) { erase(g, name); }), name + " is missing");
+  EXPECT_EQ(said_of_document([](Dump& g) { put(g, "more", {0}, std::span<const float>(), {}); }),
             "more is one value too many");
-  EXPECT_EQ(said([](Dump& g) {
+  EXPECT_EQ(said_of_document([](Dump& g) {
               whole(g, "floats").shape = {1, 3, 2};
             }),
             "floats is [1,3,2], expected [1,2,3]");
-  EXPECT_EQ(said([](Dump& g) { whole(g, "floats").encoding = NumberFormat::int32; }),
+  EXPECT_EQ(said_of_document([](Dump& g) { whole(g, "floats").encoding = NumberFormat::int32; }),
             "floats is of int32, expected f32");
-  EXPECT_EQ(said([](Dump& g) {
+  EXPECT_EQ(said_of_document([](Dump& g) {
               dump::Value& value = g.values.find("ints")->second;
               value.chips[{0, 0, 0}] = value.whole;
             }),
@@ -89,7 +93,7 @@ TEST(FirstDifference, SeesArrays) {
 
 /// A group, where nobody looks for values.
 TEST(FirstDifference, SeesWhatIsNoArray) {
-  EXPECT_EQ(said([](Dump& g) { g.ignored.push_back("more"); }),
+  EXPECT_EQ(said_of_document([](Dump& g) { g.ignored.push_back("more"); }),
             "more is not an array: a golden has nothing else");
 }
 
@@ -107,17 +111,18 @@ TEST(FirstDifference, SeesEveryBitOfEveryElement) {
 }
 
 TEST(FirstDifference, NamesTheElement) {
-  EXPECT_EQ(said([](Dump& g) { set(whole(g, "floats"), 0, 2.5F); }),
+  EXPECT_EQ(said_of_document([](Dump& g) { set(whole(g, "floats"), 0, 2.5F); }),
             "floats [0,0,0] is 2.5, expected 1.5");
-  EXPECT_EQ(said([](Dump& g) { set(whole(g, "floats"), 1, -0.0F); }),
+  EXPECT_EQ(said_of_document([](Dump& g) { set(whole(g, "floats"), 1, -0.0F); }),
             "floats [0,0,1] is -0, expected 0");
-  EXPECT_EQ(said([](Dump& g) { set(whole(g, "floats"), 2, 0.0F); }),
+  EXPECT_EQ(said_of_document([](Dump& g) { set(whole(g, "floats"), 2, 0.0F); }),
             "floats [0,0,2] is 0, expected -0");
-  EXPECT_EQ(said([](Dump& g) { set(whole(g, "floats"), 4, std::bit_cast<float>(0x7fc00002U)); }),
+  EXPECT_EQ(said_of_document(
+                [](Dump& g) { set(whole(g, "floats"), 4, std::bit_cast<float>(0x7fc00002U)); }),
             "floats [0,1,1] is nan, expected nan");
-  EXPECT_EQ(said([](Dump& g) { set(whole(g, "floats"), 5, 0.0F); }),
+  EXPECT_EQ(said_of_document([](Dump& g) { set(whole(g, "floats"), 5, 0.0F); }),
             "floats [0,1,2] is 0, expected 1.40129846e-45");
-  EXPECT_EQ(said([](Dump& g) { flip(whole(g, "bytes"), 1); }),
+  EXPECT_EQ(said_of_document([](Dump& g) { flip(whole(g, "bytes"), 1); }),
             "bytes [1,0] is -127, expected -128");
 }
 

@@ -34,7 +34,7 @@ Dump stacked_zyx(const Dump& golden, const std::vector<double>& all, const std::
   return file;
 }
 
-std::string refusal(const Dump& golden, const Dump& file) {
+std::string refusal_against(const Dump& golden, const Dump& file) {
   try {
     judge_against(golden, file);
   } catch (const Error& error) {
@@ -84,9 +84,10 @@ TEST(GoldenComparison, MeshWithNames) {
   file.values["BL_yE_zx"].attributes["spec"] = R"([null, "seq", ["data", "model"]])";
   EXPECT_EQ(judge_against(own, file).verdict.exit_code(), 0);
   file.values["BL_yE_zx"].attributes["spec"] = R"([null, "seq", ["model", "data"]])";
-  EXPECT_EQ(refusal(own, file), "dump_layout: BL_yE_zx: BL_yE_xz, the golden's is BL_yE_zx");
+  EXPECT_EQ(refusal_against(own, file),
+            "dump_layout: BL_yE_zx: BL_yE_xz, the golden's is BL_yE_zx");
   file.attributes["mesh"] = "data=w";
-  EXPECT_NE(refusal(own, file).find("dump_mesh"), std::string::npos);
+  EXPECT_NE(refusal_against(own, file).find("dump_mesh"), std::string::npos);
 }
 
 /// One element on one chip, in each form: no other way to be different is smaller.
@@ -222,44 +223,45 @@ TEST(GoldenComparison, RefusesOtherLayoutsAndShapes) {
   const std::vector<double> all = numbers(own, name);
   Dump file = in_shards(own, all, name);
   file.values[name].attributes["layout"] = name;
-  EXPECT_EQ(refusal(own, file), "nothing");
+  EXPECT_EQ(refusal_against(own, file), "nothing");
   file.values[name].attributes["layout"] = "BL_yE_xz";
-  EXPECT_EQ(refusal(own, file), "dump_layout: BL_yE_zx: BL_yE_xz, the golden's is BL_yE_zx");
+  EXPECT_EQ(refusal_against(own, file),
+            "dump_layout: BL_yE_zx: BL_yE_xz, the golden's is BL_yE_zx");
   file.values[name].attributes["layout"] = "BLE_";
-  EXPECT_EQ(refusal(own, file).find("layout_c0"), 0U);
+  EXPECT_EQ(refusal_against(own, file).find("layout_c0"), 0U);
   // Other shards, also of as many elements; a whole tensor; a chip that there is not.
   Value other;
   other.chips[{0, 0, 0}] = as_f64({2, 4, 1}, std::vector<double>(8, 0.0));
   file = empty_file();
   add(file, name, other);
-  EXPECT_EQ(refusal(own, file),
+  EXPECT_EQ(refusal_against(own, file),
             "dump_layout: BL_yE_zx: shards [2,4,1], the golden has shards [2,2,2]");
   Value whole;
   whole.whole = as_f64({2, 4, 24}, std::vector<double>(192, 0.0));
   file = empty_file();
   add(file, name, whole);
-  EXPECT_EQ(refusal(own, file),
+  EXPECT_EQ(refusal_against(own, file),
             "dump_layout: BL_yE_zx: a whole array [2,4,24], the golden has shards [2,2,2]");
   // Also one as large as a shard.
   whole.whole = as_f64({2, 2, 2}, std::vector<double>(8, 0.0));
   file = empty_file();
   add(file, name, whole);
-  EXPECT_EQ(refusal(own, file).find("dump_layout"), 0U);
+  EXPECT_EQ(refusal_against(own, file).find("dump_layout"), 0U);
   file = in_shards(own, all, name);
   file.values[name].chips[{4, 0, 0}] = file.values[name].chips[{0, 0, 0}];
-  EXPECT_EQ(refusal(own, file).find("dump_layout"), 0U);
+  EXPECT_EQ(refusal_against(own, file).find("dump_layout"), 0U);
 }
 
 TEST(GoldenComparison, RefusesADamagedGolden) {
   const std::string name = "BL_yE_zx";
   const Dump own = only(all_layouts(), {name});
   const Dump file = in_shards(own, numbers(own, name), name);
-  EXPECT_EQ(
-      refusal(flipped(own, name, 5), file).find("golden_value: the golden is damaged: " + name),
-      0U);
+  EXPECT_EQ(refusal_against(flipped(own, name, 5), file)
+                .find("golden_value: the golden is damaged: " + name),
+            0U);
   Dump no_torus = own;
   no_torus.attributes.erase("torus");
-  EXPECT_EQ(refusal(no_torus, file).find("golden_torus"), 0U);
+  EXPECT_EQ(refusal_against(no_torus, file).find("golden_torus"), 0U);
 }
 
 /// A value that says to be something else is none of the golden's.
@@ -280,7 +282,7 @@ TEST(GoldenComparison, IsOfTheGoldensTorus) {
   for (const auto& [name, text] : {std::pair{"torus", "3x1x2"}, {"case", "torus=3x1x2"}}) {
     Dump file = in_shards(own, numbers(own, "BLE_x"), "BLE_x");
     file.attributes[name] = text;
-    EXPECT_EQ(refusal(own, file).find("compare_case"), 0U) << name;
+    EXPECT_EQ(refusal_against(own, file).find("compare_case"), 0U) << name;
     file.attributes[name] =
         (name == std::string("case") ? "torus=" : "") + own.attributes.at("torus");
     EXPECT_EQ(judge_against(own, file).verdict.exit_code(), 0) << name;

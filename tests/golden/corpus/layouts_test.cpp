@@ -82,7 +82,7 @@ TEST(LayoutsGolden, EveryArrayChangedIsSeen) {
 
 /// What is said of a golden after a change.
 template <class Change>
-std::string said(Change&& change) {
+std::string said_of_layouts(Change&& change) {
   dump::Dump golden = only(layouts_golden(Torus(2, 1, 3)), {"BLE", "BLE_xz"});
   change(golden);
   return fault_of(golden);
@@ -96,30 +96,34 @@ void rename(dump::Dump& golden, const std::string& from, const std::string& to) 
 }
 
 TEST(LayoutsGolden, HostileFilesAreFaults) {
-  EXPECT_EQ(said([](dump::Dump&) {}), "");
-  EXPECT_EQ(said([](dump::Dump& g) { g.attributes.erase("torus"); }).find("golden_torus"), 0U);
+  EXPECT_EQ(said_of_layouts([](dump::Dump&) {}), "");
+  EXPECT_EQ(
+      said_of_layouts([](dump::Dump& g) { g.attributes.erase("torus"); }).find("golden_torus"), 0U);
   for (const char* torus : {"", "2x1", "0x1x3", "2x1x3x1", "99999x99999x99999", "-2x1x3"})
-    EXPECT_EQ(said([&](dump::Dump& g) { g.attributes["torus"] = torus; }).find("torus_c"), 0U)
+    EXPECT_EQ(
+        said_of_layouts([&](dump::Dump& g) { g.attributes["torus"] = torus; }).find("torus_c"), 0U)
         << torus;
-  EXPECT_NE(said([](dump::Dump& g) { g.attributes["torus"] = "2x3x1"; }), "");
-  EXPECT_NE(said([](dump::Dump& g) { g.attributes["torus"] = " 2x1x3"; }), "");
+  EXPECT_NE(said_of_layouts([](dump::Dump& g) { g.attributes["torus"] = "2x3x1"; }), "");
+  EXPECT_NE(said_of_layouts([](dump::Dump& g) { g.attributes["torus"] = " 2x1x3"; }), "");
   // Refused before arrays of 4096 chips are made.
-  EXPECT_EQ(said([](dump::Dump& g) { g.attributes["torus"] = "16x16x16"; }).find("golden_layout"),
+  EXPECT_EQ(said_of_layouts([](dump::Dump& g) {
+              g.attributes["torus"] = "16x16x16";
+            }).find("golden_layout"),
             0U);
   for (const char* name : {"gate", "B_wLE", "BLB", "BLE_xx", "", "BLE partialsum-y", "BLE_zx ",
                            "BL", "BLEF", "BLE_zx"})
-    EXPECT_NE(said([&](dump::Dump& g) { rename(g, "BLE_xz", name); }), "") << name;
-  EXPECT_NE(said([](dump::Dump& g) {
+    EXPECT_NE(said_of_layouts([&](dump::Dump& g) { rename(g, "BLE_xz", name); }), "") << name;
+  EXPECT_NE(said_of_layouts([](dump::Dump& g) {
               g.values.find("BLE")->second.whole.shape = {6, 2, 2, 2};
             }),
             "");
-  EXPECT_NE(said([](dump::Dump& g) {
+  EXPECT_NE(said_of_layouts([](dump::Dump& g) {
               dump::Value& value = g.values.find("BLE")->second;
               value.chips[{0, 0, 0}] = value.whole;
               value.whole = {};
             }),
             "");
-  EXPECT_EQ(said([](dump::Dump& g) { g = only(g, {}); }), "it holds no value");
+  EXPECT_EQ(said_of_layouts([](dump::Dump& g) { g = only(g, {}); }), "it holds no value");
 }
 
 }  // namespace

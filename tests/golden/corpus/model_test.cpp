@@ -31,15 +31,15 @@ Case text_case(const std::string& keys) {
                     &text);
 }
 
-constexpr std::string_view kText = "text";
+constexpr std::string_view kTextAttribute = "text";
 
 /// Of the tiny case, with these keys, too, after "text" of its text; of its seed or of a file.
 const dump::Dump& golden_of(const std::string& keys, bool of_file = false) {
   static std::map<std::pair<std::string, bool>, dump::Dump> made;
   auto& golden = made[{keys, of_file}];
   if (!golden.values.empty()) return golden;
-  const Case c = keys.starts_with(kText) ? text_case(keys.substr(kText.size()))
-                                         : parse_case(kTiny + " " + keys);
+  const Case c = keys.starts_with(kTextAttribute) ? text_case(keys.substr(kTextAttribute.size()))
+                                                  : parse_case(kTiny + " " + keys);
   const Weights weights = generate_weights(c.model, 77);
   golden = model_golden(c, of_file ? &weights : nullptr);
   return golden;
@@ -241,7 +241,7 @@ TEST(ModelGolden, AWrongOrderOfAxesIsSeen) {
 }
 
 /// What is said of the tiny golden after a change of an attribute.
-std::string said(const std::string& attribute, const std::string& value) {
+std::string said_of_attribute(const std::string& attribute, const std::string& value) {
   dump::Dump golden = golden_of("");
   if (value.empty())
     golden.attributes.erase(attribute);
@@ -253,13 +253,13 @@ std::string said(const std::string& attribute, const std::string& value) {
 TEST(ModelGolden, ChangedAttributesAreSeen) {
   for (const char* attribute :
        {"case", "weights", "prefill_layer", "decode_layer", "arithmetic", "version", "format"})
-    EXPECT_NE(said(attribute, ""), "") << attribute;
-  EXPECT_NE(said("case", kTiny), "") << "not in full";
+    EXPECT_NE(said_of_attribute(attribute, ""), "") << attribute;
+  EXPECT_NE(said_of_attribute("case", kTiny), "") << "not in full";
   const std::string full = golden_of("").attributes.find("case")->second;
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string line = full;
     line.replace(line.find(from), from.size(), to);
-    return said("case", line);
+    return said_of_attribute("case", line);
   };
   EXPECT_NE(with("seed=1", "seed=2"), "");
   // The values are those of every torus: what a corpus has to be of, its CASES say.
@@ -273,9 +273,9 @@ TEST(ModelGolden, ChangedAttributesAreSeen) {
   EXPECT_NE(with("weights=f32", "weights=int8"), "");
   EXPECT_EQ(with("regime=exact", "regime=f32"),
             "golden_case: regime=f32; a golden is of regime=exact");
-  EXPECT_NE(said("weights", "file "), "");
-  EXPECT_NE(said("arithmetic", "f32"), "");
-  EXPECT_NE(said("gen", "2"), "");
+  EXPECT_NE(said_of_attribute("weights", "file "), "");
+  EXPECT_NE(said_of_attribute("arithmetic", "f32"), "");
+  EXPECT_NE(said_of_attribute("gen", "2"), "");
 }
 
 TEST(ModelGolden, RefusesWhatIsNoGolden) {

@@ -27,7 +27,7 @@ std::vector<float> counted(std::size_t size) {
   return numbers;
 }
 
-std::string refusal(const dump::Value& v) {
+std::string operand_refusal(const dump::Value& v) {
   try {
     read_operand("t.operand", v, kTorus);
   } catch (const Error& error) {
@@ -53,34 +53,34 @@ TEST(ReadOperand, KeepsPartialSumsApart) {
 
 TEST(ReadOperand, Refuses) {
   dump::Value bare = value("BE_zx", {2, 1, 3, 1, 1}, counted(6));
-  EXPECT_EQ(refusal(bare), "nothing");
+  EXPECT_EQ(operand_refusal(bare), "nothing");
   bare.attributes.erase("layout");
-  EXPECT_EQ(refusal(bare), "golden_operand: t.operand: no layout");
+  EXPECT_EQ(operand_refusal(bare), "golden_operand: t.operand: no layout");
   dump::Value shards = value("BE_zx", {2, 1, 3, 1, 1}, counted(6));
   shards.chips[{0, 0, 0}] = shards.whole;
-  EXPECT_EQ(refusal(shards), "golden_operand: t.operand: not f32, stacked over x, y, z");
+  EXPECT_EQ(operand_refusal(shards), "golden_operand: t.operand: not f32, stacked over x, y, z");
   dump::Value ints = value("BE_zx", {2, 1, 3, 1, 1}, counted(6));
   ints.whole.encoding = NumberFormat::int32;
-  EXPECT_EQ(refusal(ints), "golden_operand: t.operand: not f32, stacked over x, y, z");
+  EXPECT_EQ(operand_refusal(ints), "golden_operand: t.operand: not f32, stacked over x, y, z");
   for (const Shape& shape : {Shape{}, Shape{6}, Shape{2, 3}, Shape{2, 1, 3}, Shape{2, 1, 3, 1},
                              Shape{1, 2, 3, 1, 1}, Shape{2, 1, 3, 1, 1, 1}})
-    EXPECT_EQ(refusal(value("BE_zx", shape, counted(6))),
+    EXPECT_EQ(operand_refusal(value("BE_zx", shape, counted(6))),
               "golden_operand: t.operand: not f32, stacked over x, y, z");
-  EXPECT_EQ(refusal(value("B_xE_x", {2, 1, 3, 1, 1}, counted(6))).find("layout_c3"), 0U);
+  EXPECT_EQ(operand_refusal(value("B_xE_x", {2, 1, 3, 1, 1}, counted(6))).find("layout_c3"), 0U);
 }
 
 TEST(ReadOperand, RefusesCopiesThatDiffer) {
   std::vector<float> numbers(6, 1.0F);
-  EXPECT_EQ(refusal(value("BE", {2, 1, 3, 1, 1}, numbers)), "nothing");
+  EXPECT_EQ(operand_refusal(value("BE", {2, 1, 3, 1, 1}, numbers)), "nothing");
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     std::vector<float> other = numbers;
     other[i] = 2.0F;
-    EXPECT_EQ(refusal(value("BE", {2, 1, 3, 1, 1}, other)),
+    EXPECT_EQ(operand_refusal(value("BE", {2, 1, 3, 1, 1}, other)),
               "golden_operand: t.operand: copies on several chips differ");
   }
   std::vector<float> zeros(6, 0.0F);
   zeros[5] = -0.0F;
-  EXPECT_NE(refusal(value("BE", {2, 1, 3, 1, 1}, zeros)), "nothing");
+  EXPECT_NE(operand_refusal(value("BE", {2, 1, 3, 1, 1}, zeros)), "nothing");
 }
 
 /// Where the order of a sum could matter, nobody's result is the only right one.
@@ -88,7 +88,7 @@ TEST(ReadOperand, RefusesSumsThatAreNotExact) {
   const auto with = [](float v) {
     std::vector<float> numbers = counted(6);
     numbers[2] = v;
-    return refusal(value("BE_x partialsum-z", {2, 1, 3, 1, 1}, numbers));
+    return operand_refusal(value("BE_x partialsum-z", {2, 1, 3, 1, 1}, numbers));
   };
   EXPECT_EQ(with(-7.0F), "nothing");
   EXPECT_EQ(with(0x1p23F), "nothing");
@@ -105,7 +105,7 @@ TEST(ReadOperand, RefusesWhatIsNotFinite) {
   for (const float v : {HUGE_VALF, -HUGE_VALF, std::nanf("")}) {
     std::vector<float> numbers = counted(6);
     numbers[4] = v;
-    EXPECT_EQ(refusal(value("BE_xz", {2, 1, 3, 1, 1}, numbers)),
+    EXPECT_EQ(operand_refusal(value("BE_xz", {2, 1, 3, 1, 1}, numbers)),
               "golden_operand: t.operand: an element that is not finite");
   }
 }

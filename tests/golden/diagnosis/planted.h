@@ -31,6 +31,7 @@ inline const std::string kModel =
     "chunk=3 gen=3";
 /// Where faults are planted if a test says nothing else.
 inline const std::string kAt = "prefill.c0.layer1.";
+inline const std::string kGate = kAt + "gate";
 
 /// A line of keys with more keys of its model.
 inline std::string with_keys(std::string line, const std::string& keys) {

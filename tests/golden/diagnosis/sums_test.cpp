@@ -5,8 +5,6 @@
 namespace shardproof::diagnosis {
 namespace {
 
-const std::string kGate = kAt + "gate";
-
 /// The gate of layer 1, asked of with wrong counts of the partial sums over some axes.
 class Gate : public Planted {
  public:

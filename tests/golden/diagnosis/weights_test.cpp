@@ -4,7 +4,7 @@
 namespace shardproof::diagnosis {
 namespace {
 
-const std::string kGate = kAt + "gate", kNorm = kAt + "norm", kWGate = "layer1.w_gate";
+const std::string kNorm = kAt + "norm", kWGate = "layer1.w_gate";
 
 /// Index k of 48 or of 96, of which six blocks over yz lie as over zy.
 std::size_t as_zy(std::size_t k, std::size_t extent) {

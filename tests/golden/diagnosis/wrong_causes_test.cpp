@@ -8,7 +8,6 @@ namespace {
 
 const std::string kGrouped =
     "model=llama,layers=2,E=32,F=64,H=8,K=4,Q=4,V=32 batch=4 prompt=6 gen=4 seed=3";
-const std::string kGate = kAt + "gate";
 
 double zero(double, std::size_t) { return 0.0; }
 

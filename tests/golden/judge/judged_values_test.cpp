@@ -128,11 +128,11 @@ std::vector<Case> cases() {
   all.push_back(
       parse_case("torus=2x1x3 model=palm-tiny,layers=2,E=12,F=12,H=6,K=3,Q=4,V=12 batch=12 "
                  "prefill=ws2d:batch decode=ws1d:heads prompt=6 chunk=2 gen=3 seed=5 prefix=3:3"));
-  all.push_back(parse_case(std::string("model=") + SHARDPROOF_TEST_DATA +
+  all.push_back(parse_case(std::string("model=") + SHARDPROOF_SOURCE "/tests/data" +
                            "/models/llama-3.model,layers=1,E=12,F=12,H=6,K=6,Q=4,V=12,P=8 "
                            "torus=2x1x3 batch=6 prefill=ws2d:batch prompt=2 gen=2"));
   // One chip on x: of partial maxima over several the exact regime sees the largest alone.
-  all.push_back(parse_case(std::string("model=") + SHARDPROOF_TEST_DATA +
+  all.push_back(parse_case(std::string("model=") + SHARDPROOF_SOURCE "/tests/data" +
                            "/models/experts.model,E=12,F=12,H=4,K=2,Q=4,V=12,P=8,D=2 "
                            "torus=1x1x2 batch=2 prefill=ws2d:batch prompt=2 gen=2"));
   return all;

@@ -14,13 +14,13 @@
 namespace shardproof {
 namespace {
 
-constexpr const char* kCase =
+constexpr const char* kMemoCase =
     "torus=1x2x3 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=4,V=12 prefill=ws2d:heads "
     "decode=ws2d:heads batch=2 prompt=4 chunk=4 gen=2 seed=5";
 
-/// kCase with another value of one key: what stands between " KEY=" and the next space.
+/// kMemoCase with another value of one key: what stands between " KEY=" and the next space.
 Case with(const std::string& key, const std::string& value) {
-  std::string line = kCase;
+  std::string line = kMemoCase;
   const auto at = (" " + line).find(" " + key + "=");
   if (at == std::string::npos) return parse_case(line + " " + key + "=" + value);
   const auto begin = at + key.size() + 1;
@@ -81,19 +81,19 @@ TEST(OracleMemo, AsksAnewForEveryKeyThatTheAnswerDependsOn) {
   OracleMemo memo;
   for (const Case& other : others) {
     SCOPED_TRACE(print_case(other));
-    const auto known = memo.get(parse_case(kCase));
+    const auto known = memo.get(parse_case(kMemoCase));
     const auto of_other = memo.get(other);
     ASSERT_NE(known, of_other);
     OracleMemo afresh;
     EXPECT_TRUE(same_answer(of_other->answer, afresh.get(other)->answer));
-    EXPECT_EQ(memo.get(parse_case(kCase)), known);
+    EXPECT_EQ(memo.get(parse_case(kMemoCase)), known);
     EXPECT_EQ(memo.get(other), of_other);
   }
 }
 
 TEST(OracleMemo, AsksOnceForCasesThatRunAlike) {
   OracleMemo memo;
-  const auto known = memo.get(parse_case(kCase));
+  const auto known = memo.get(parse_case(kMemoCase));
   for (const auto& [key, value] :
        std::vector<std::pair<std::string, std::string>>{{"torus", "1x1x2"},
                                                         {"prefill", "wg-xyz:batch"},
@@ -126,7 +126,7 @@ TEST(OracleMemo, KnowsPrefixesByTheirLengthAndNumber) {
 }
 
 TEST(OracleMemo, GivenWeightsAreAKeyToo) {
-  const Case c = parse_case(kCase);
+  const Case c = parse_case(kMemoCase);
   const Weights one = generate_weights(c.model, 6), other = generate_weights(c.model, 7);
   OracleMemo memo;
   const auto generated = memo.get(c);

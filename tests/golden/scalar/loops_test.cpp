@@ -34,7 +34,7 @@ Case looped(const std::string& strategy, Loop loop, const char* sizes, const cha
   return c;
 }
 
-constexpr Loop kLoops[] = {Loop::one_way, Loop::both_full, Loop::both_half};
+constexpr Loop kAllLoops[] = {Loop::one_way, Loop::both_full, Loop::both_half};
 constexpr Loop kAll[] = {Loop::none, Loop::one_way, Loop::both_full, Loop::both_half};
 
 /// The verdict of the judge of the right programs on a run of others.
@@ -73,7 +73,7 @@ TEST(LoopedRuns, AreEqualToTheScalarModel) {
   for (const char* strategy : {"ws1d:heads", "ws2d:heads", "ws2d:bfirst-x", "ws2d:norm-first",
                                "wg-x:natural", "wg-xyz:batch", "fsdp"})
     for (const char* block : {"serial", "parallel"})
-      for (Loop loop : kLoops)
+      for (Loop loop : kAllLoops)
         for (const Case& c :
              {looped(strategy, loop, kEven, block), looped(strategy, loop, kOdd, block),
               looped(strategy, loop, kOdd, block, "acc=bf16"),
@@ -92,7 +92,7 @@ TEST(LoopedRuns, OfAnotherOrderAreDifferent) {
   for (const char* strategy : {"ws2d:heads", "wg-x:natural"})
     for (const char* block : {"serial", "parallel"})
       for (const char* sizes : {kEven, kOdd})
-        for (Loop loop : kLoops) {
+        for (Loop loop : kAllLoops) {
           if (!chosen()) continue;
           const Case c = looped(strategy, loop, sizes, block);
           const RunPlan right = make_plan(c);

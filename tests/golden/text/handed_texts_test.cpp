@@ -16,7 +16,7 @@
 namespace shardproof {
 namespace {
 
-constexpr const char* kTexts[] = {"llama-3", "gpt-2", "gemma-2", "cohere", "qwen3"};
+constexpr const char* kHanded[] = {"llama-3", "gpt-2", "gemma-2", "cohere", "qwen3"};
 constexpr const char* kTori[] = {"2x2x2", "4x2x3", "1x3x1"};
 constexpr const char* kStrategies[] = {"ws1d:heads", "ws2d:batch", "wg-xyz:batch"};
 
@@ -37,14 +37,14 @@ void require_equal(const Texts& texts, std::string_view keys) {
     }
 }
 
-TEST(HandedTexts, AreEqualInTheExactRegime) { require_equal(kTexts, "regime=exact"); }
-TEST(HandedTexts, AreEqualInTheF32Regime) { require_equal(kTexts, "regime=f32"); }
-TEST(HandedTexts, AreEqualInTheFieldRegime) { require_equal(kTexts, "regime=field"); }
+TEST(HandedTexts, AreEqualInTheExactRegime) { require_equal(kHanded, "regime=exact"); }
+TEST(HandedTexts, AreEqualInTheF32Regime) { require_equal(kHanded, "regime=f32"); }
+TEST(HandedTexts, AreEqualInTheFieldRegime) { require_equal(kHanded, "regime=field"); }
 TEST(HandedTexts, AreEqualWithActivationsAsBf16) {
-  require_equal(kTexts, "act=bf16 weights=bf16 chunk=3 prompt=5");
+  require_equal(kHanded, "act=bf16 weights=bf16 chunk=3 prompt=5");
 }
 TEST(HandedTexts, AreEqualInRingsWithPartialSumsAsBf16) {
-  require_equal(kTexts, "regime=f32 act=bf16 schedule=ring wire=bf16 acc=bf16");
+  require_equal(kHanded, "regime=f32 act=bf16 schedule=ring wire=bf16 acc=bf16");
 }
 
 /// Experts by groups, a window beside causality, sums that are stored after each addend.
@@ -115,7 +115,7 @@ TEST(TextOfExperts, HasNoMeaningInTheField) {
 }
 
 TEST(HandedTexts, AreEqualUnderAnotherTableInTheDecode) {
-  for (const char* text : kTexts)
+  for (const char* text : kHanded)
     for (const char* regime : {"exact", "f32", "field"}) {
       OracleMemo memo;
       const Case c = case_of_text(

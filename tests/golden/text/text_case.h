@@ -13,7 +13,7 @@ namespace shardproof {
 
 /// The path of a text in tests/data/models.
 inline std::string text_file(std::string_view name) {
-  return fmt::format("{}/models/{}.model", SHARDPROOF_TEST_DATA, name);
+  return fmt::format("{}/models/{}.model", SHARDPROOF_SOURCE "/tests/data", name);
 }
 
 /// A case of a text in tests/data/models, with two layers, a prefill and two decode steps.

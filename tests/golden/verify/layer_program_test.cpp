@@ -325,7 +325,7 @@ TEST(LayerProgram, OneThatAsksForWhatTheModelHasNotIsRefused) {
 TEST(LayerProgram, TheShippedOnesAreProvedOnManyTori) {
   OracleMemo memo;
   for (const char* name : {"b_first_x.txt", "b_first_xyz.txt"}) {
-    const Program layer = load_layer(std::string(SHARDPROOF_PROGRAMS) + "/" + name);
+    const Program layer = load_layer(std::string(SHARDPROOF_SOURCE "/docs/programs/") + name);
     for (const Torus& torus : {Torus(4, 2, 3), Torus(3, 2, 2), Torus(2, 3, 1), Torus(1, 4, 2),
                                Torus(1, 1, 1), Torus(5, 1, 2)})
       for (const char* H : {"", ",H=24"}) {

@@ -58,7 +58,7 @@ class Comparer : public Observer {
 class EngineVectors : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(EngineVectors, EveryCheckpointBitForBitInEveryLegalLayout) {
-  const fs::path folder = fs::path(SHARDPROOF_TEST_DATA) / "vectors" / GetParam();
+  const fs::path folder = fs::path(SHARDPROOF_SOURCE "/tests/data/vectors") / GetParam();
   const VectorCase v = read_case(folder);
   std::size_t files = 0;
   for (const auto& file : fs::directory_iterator(folder / "expected"))

@@ -23,7 +23,7 @@ struct Case {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  std::ifstream file(SHARDPROOF_TEST_DATA "/field_values.txt");
+  std::ifstream file(SHARDPROOF_SOURCE "/tests/data/field_values.txt");
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("case"))
       all.push_back({line.substr(4), {}});

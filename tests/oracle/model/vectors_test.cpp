@@ -26,7 +26,7 @@ template <class T>
 class Vectors : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Vectors, EveryCheckpointOfEveryPassBitForBit) {
-  const fs::path folder = fs::path(SHARDPROOF_TEST_DATA) / "vectors" / GetParam();
+  const fs::path folder = fs::path(SHARDPROOF_SOURCE "/tests/data/vectors") / GetParam();
   const VectorCase c = read_case(folder);
   const oracle::Answer answer = oracle::run(c.weights, c.request);
 

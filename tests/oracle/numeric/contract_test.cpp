@@ -18,16 +18,15 @@
 #include "oracle/numeric/each.h"
 #include "oracle/numeric/exact_sum.h"
 #include "oracle/numeric/limbs.h"
+#include "tests/bits.h"
 
 namespace shardproof::oracle {
 namespace {
 
 using std::size_t;
 
-std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
-
 /// What a vector's elements are drawn from.
-enum class Kind {
+enum class Operands {
   zeros,
   integers,
   weights,
@@ -38,33 +37,33 @@ enum class Kind {
   large,
   patterns
 };
-constexpr Kind kKinds[] = {Kind::zeros,       Kind::integers,  Kind::weights,
-                           Kind::activations, Kind::residuals, Kind::spread,
-                           Kind::subnormal,   Kind::large,     Kind::patterns};
+constexpr Operands kOperands[] = {Operands::zeros,       Operands::integers,  Operands::weights,
+                                  Operands::activations, Operands::residuals, Operands::spread,
+                                  Operands::subnormal,   Operands::large,     Operands::patterns};
 
-class Numbers {
+class DrawnNumbers {
  public:
-  explicit Numbers(std::uint64_t seed) : random_(seed) {}
+  explicit DrawnNumbers(std::uint64_t seed) : random_(seed) {}
 
-  float draw(Kind kind) {
+  float draw(Operands kind) {
     switch (kind) {
-      case Kind::zeros:
+      case Operands::zeros:
         return sign() * 0.0F;
-      case Kind::integers:
+      case Operands::integers:
         return sign() * static_cast<float>(below(4));
-      case Kind::weights:  // as the generator's: up to 24 bits, one power of two
+      case Operands::weights:  // as the generator's: up to 24 bits, one power of two
         return sign() * std::ldexp(static_cast<float>(below(1 << 24)), -28);
-      case Kind::activations:  // 24 bits each, about 40 together
+      case Operands::activations:  // 24 bits each, about 40 together
         return sign() * std::ldexp(static_cast<float>((1 << 23) + below(1 << 23)), power(-34, -20));
-      case Kind::residuals:  // and 46
+      case Operands::residuals:  // and 46
         return sign() * std::ldexp(static_cast<float>((1 << 23) + below(1 << 23)), power(-42, -20));
-      case Kind::spread:  // up to 62 bits together, and more
+      case Operands::spread:  // up to 62 bits together, and more
         return sign() * std::ldexp(static_cast<float>(1 + below(1 << 24)), power(-45, -5));
-      case Kind::subnormal:
+      case Operands::subnormal:
         return sign() * std::bit_cast<float>(static_cast<std::uint32_t>(below(1 << 23)));
-      case Kind::large:
+      case Operands::large:
         return sign() * std::ldexp(static_cast<float>((1 << 23) + below(1 << 23)), power(95, 104));
-      case Kind::patterns:
+      case Operands::patterns:
         for (;;)
           if (const float v = std::bit_cast<float>(static_cast<std::uint32_t>(random_()));
               std::isfinite(v))
@@ -83,11 +82,11 @@ class Numbers {
 };
 
 /// Vectors of one length, one after the other; the last third of each cancels the first, perhaps.
-std::vector<float> drawn(Numbers& numbers, size_t count, size_t length,
-                         const std::vector<Kind>& kinds, bool cancel) {
+std::vector<float> drawn(DrawnNumbers& numbers, size_t count, size_t length,
+                         const std::vector<Operands>& kinds, bool cancel) {
   std::vector<float> all;
   for (size_t i = 0; i < count; ++i) {
-    const Kind kind = kinds[i % kinds.size()];
+    const Operands kind = kinds[i % kinds.size()];
     for (size_t k = 0; k < length; ++k)
       all.push_back(cancel && k >= length - length / 3 ? -all[i * length + length - 1 - k]
                                                        : numbers.draw(kind));
@@ -125,22 +124,23 @@ int any(int low, int high) {
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(low, high + 1));
 }
 
-std::vector<Kind> any_kinds(bool mixed) {
-  std::vector<Kind> kinds{
-      *rc::gen::elementOf(std::vector<Kind>(std::begin(kKinds), std::end(kKinds)))};
+std::vector<Operands> any_kinds(bool mixed) {
+  std::vector<Operands> kinds{
+      *rc::gen::elementOf(std::vector<Operands>(std::begin(kOperands), std::end(kOperands)))};
   while (mixed && kinds.size() < 3)
-    kinds.push_back(*rc::gen::elementOf(std::vector<Kind>(std::begin(kKinds), std::end(kKinds))));
+    kinds.push_back(
+        *rc::gen::elementOf(std::vector<Operands>(std::begin(kOperands), std::end(kOperands))));
   return kinds;
 }
 
 RC_GTEST_PROP(Contract, EveryMethodGivesTheSameBits, ()) {
-  Numbers numbers(*rc::gen::arbitrary<std::uint64_t>());
+  DrawnNumbers numbers(*rc::gen::arbitrary<std::uint64_t>());
   const auto m = static_cast<size_t>(any(0, 15)), n = static_cast<size_t>(any(0, 20));
   // Short, odd, about a block of terms and about the terms that are packed together.
   const auto length = static_cast<size_t>(*rc::gen::element(
       0, 1, 2, any(3, 40), any(60, 70), any(120, 140), any(250, 270), any(500, 800)));
-  const std::vector<Kind> of_rows = any_kinds(any(0, 2) == 0),
-                          of_columns = any_kinds(any(0, 2) == 0);
+  const std::vector<Operands> of_rows = any_kinds(any(0, 2) == 0),
+                              of_columns = any_kinds(any(0, 2) == 0);
   const std::vector<float> a = drawn(numbers, m, length, of_rows, any(0, 2) == 0);
   const std::vector<float> b = drawn(numbers, n, length, of_columns, any(0, 2) == 0);
   const std::vector<float> at = transposed(a, m), bt = transposed(b, n);
@@ -158,17 +158,23 @@ RC_GTEST_PROP(Contract, EveryMethodGivesTheSameBits, ()) {
 struct Large {
   static constexpr size_t kM = 131, kN = 76;
   size_t length;
-  std::vector<Kind> of_rows, of_columns;
+  std::vector<Operands> of_rows, of_columns;
   bool split;
 };
 
 TEST(ContractExamples, LargeProductsOnAnyNumberOfThreads) {
   const Large products[] = {
-      {300, {Kind::activations, Kind::weights}, {Kind::weights}, false},
-      {700, {Kind::residuals, Kind::weights}, {Kind::weights, Kind::integers}, true},
-      {300, {Kind::activations}, {Kind::activations, Kind::weights, Kind::zeros}, false},
+      {300, {Operands::activations, Operands::weights}, {Operands::weights}, false},
+      {700,
+       {Operands::residuals, Operands::weights},
+       {Operands::weights, Operands::integers},
+       true},
+      {300,
+       {Operands::activations},
+       {Operands::activations, Operands::weights, Operands::zeros},
+       false},
   };
-  Numbers numbers(7);
+  DrawnNumbers numbers(7);
   for (const Large& of : products) {
     const std::vector<float> a = drawn(numbers, Large::kM, of.length, of.of_rows, false);
     const std::vector<float> b =
@@ -221,11 +227,11 @@ TEST(ContractExamples, EachColumnOfAPanelHasTheLimbsThatItNeeds) {
   constexpr size_t kColumns = 8;
   for (std::uint64_t seed = 1; seed <= 40; ++seed)
     for (const size_t wide : {size_t{0}, kColumns - 1}) {
-      Numbers numbers(seed);
+      DrawnNumbers numbers(seed);
       const size_t half = 40 + static_cast<size_t>(numbers.below(9));
-      std::vector<Kind> of_columns(kColumns, Kind::integers);
-      of_columns[wide] = Kind::residuals;
-      std::vector<float> row = drawn(numbers, 1, half, {Kind::activations}, false);
+      std::vector<Operands> of_columns(kColumns, Operands::integers);
+      of_columns[wide] = Operands::residuals;
+      std::vector<float> row = drawn(numbers, 1, half, {Operands::activations}, false);
       std::vector<float> once = drawn(numbers, kColumns, half, of_columns, false), all;
       for (size_t j = 0; j < kColumns; ++j) {  // each term, then its opposite
         all.insert(all.end(), once.begin() + static_cast<std::ptrdiff_t>(j * half),
@@ -250,7 +256,7 @@ TEST(ContractExamples, EachColumnOfAPanelHasTheLimbsThatItNeeds) {
 
 /// What the proof of docs/numerics.md section 7 asks of the widths, whatever the vectors are.
 RC_GTEST_PROP(Limbs, LeaveRoomForEverySumOfABlock, ()) {
-  Numbers numbers(*rc::gen::arbitrary<std::uint64_t>());
+  DrawnNumbers numbers(*rc::gen::arbitrary<std::uint64_t>());
   const auto length = static_cast<size_t>(any(1, 3000));
   const std::vector<float> a = drawn(numbers, 3, length, any_kinds(true), false);
   const std::vector<float> b = drawn(numbers, 3, length, any_kinds(true), false);
@@ -267,7 +273,7 @@ RC_GTEST_PROP(Limbs, LeaveRoomForEverySumOfABlock, ()) {
 }
 
 RC_GTEST_PROP(Scales, AreTheTightestOfTheirFloats, ()) {
-  Numbers numbers(*rc::gen::arbitrary<std::uint64_t>());
+  DrawnNumbers numbers(*rc::gen::arbitrary<std::uint64_t>());
   const auto length = static_cast<size_t>(any(0, 40));
   const std::vector<float> v = drawn(numbers, 1, length, any_kinds(false), false);
   const Scale scale = scale_of(v);
@@ -284,7 +290,7 @@ RC_GTEST_PROP(Scales, AreTheTightestOfTheirFloats, ()) {
 }
 
 RC_GTEST_PROP(Sums, OfOneVectorAreTheWideSum, ()) {
-  Numbers numbers(*rc::gen::arbitrary<std::uint64_t>());
+  DrawnNumbers numbers(*rc::gen::arbitrary<std::uint64_t>());
   const auto length = static_cast<size_t>(any(0, 60));
   const std::vector<float> x = drawn(numbers, 1, length, any_kinds(false), any(0, 1) == 0);
   const std::vector<float> y = drawn(numbers, 1, length, any_kinds(false), false);

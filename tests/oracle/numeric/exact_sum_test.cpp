@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "oracle/numeric/contract.h"
+#include "tests/bits.h"
 #include "weights/base/error.h"
 
 namespace shardproof::oracle {
@@ -54,8 +55,6 @@ float by_plain_f64(const Terms& t) {
     sum += static_cast<double>(t.x[k]) * static_cast<double>(t.y[k]);
   return static_cast<float>(sum);
 }
-
-std::uint32_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
 
 Vectors one(const std::vector<float>& v) { return Vectors::rows_of(v, 1); }
 

@@ -13,13 +13,13 @@ namespace {
 
 using namespace shardproof;
 
-const std::string kCase =
+const std::string kUsersCase =
     "torus=4x2x1 model=llama,layers=1,E=16,F=16,H=8,K=2,Q=4,V=24 batch=2 prompt=3 gen=2 seed=3";
 const std::string kLayer = "prefill.c0.layer0.";
 
 class CompareUsers : public Cli {
  protected:
-  CompareUsers() : known_(OracleMemo().get(parse_case(kCase))) {}
+  CompareUsers() : known_(OracleMemo().get(parse_case(kUsersCase))) {}
 
   using Attributes = std::map<std::string, std::string>;
   struct Value {
@@ -33,7 +33,7 @@ class CompareUsers : public Cli {
 
   std::string trace(const std::string& name, const std::vector<Value>& values,
                     const Attributes& attributes = {{"arithmetic", "f32"}},
-                    const std::string& line = kCase) const {
+                    const std::string& line = kUsersCase) const {
     Hdf5Writer file(path(name), "file_write");
     const auto root = file.root();
     root.put("format", "shardproof trace");
@@ -134,7 +134,7 @@ TEST_F(CompareUsers, KvHeadsThatChipsShareAreCutOverFewer) {
                    "where chips share a kv head, it is cut over fewer: torus=2x2x1, H_xy, K_x"},
         {"torus=1x8x1", Shape{1, 8, 1, 2, 3, 1, 4}, "BLK_yQ", "torus=4x2x1, H_yx, K_y"},
         {"torus=2x2x2", Shape{2, 2, 2, 2, 3, 1, 4}, "BLK_xyQ", "it is cut over fewer"}}) {
-    const std::string of = line + kCase.substr(kCase.find(' '));
+    const std::string of = line + kUsersCase.substr(kUsersCase.find(' '));
     const std::string said =
         report(trace("t.h5", {{kLayer + "k", Tensor(shape), {{"layout", layout}}}},
                      {{"arithmetic", "f32"}}, of));
@@ -142,7 +142,7 @@ TEST_F(CompareUsers, KvHeadsThatChipsShareAreCutOverFewer) {
     EXPECT_EQ(said.find("padded"), std::string::npos) << said;
   }
   // One kv head for all has no axes.
-  std::string one = "torus=4x1x1" + kCase.substr(kCase.find(' '));
+  std::string one = "torus=4x1x1" + kUsersCase.substr(kUsersCase.find(' '));
   one.replace(one.find("K=2"), 3, "K=1");
   EXPECT_SAYS(
       report(trace("t.h5",
@@ -150,7 +150,7 @@ TEST_F(CompareUsers, KvHeadsThatChipsShareAreCutOverFewer) {
                    one)),
       "without axes, K");
   // Fused, too.
-  const std::string four = "torus=4x1x1" + kCase.substr(kCase.find(' '));
+  const std::string four = "torus=4x1x1" + kUsersCase.substr(kUsersCase.find(' '));
   const std::string fused =
       report(trace("t.h5",
                    {{kLayer + "qkv",
@@ -314,7 +314,7 @@ TEST_F(CompareUsers, SaysHowMuchTheNearestLeave) {
 }
 
 TEST_F(CompareUsers, NamesTheWayOfRounding) {
-  const std::string line = kCase + " act=bf16 weights=bf16";
+  const std::string line = kUsersCase + " act=bf16 weights=bf16";
   const auto known = OracleMemo().get(parse_case(line));
   const Tensor embed = known->answer.checkpoints.at("prefill.c0.embed");
   const Tensor& gain = known->stored.at("layer0.norm");

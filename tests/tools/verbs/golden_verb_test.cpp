@@ -10,9 +10,9 @@
 
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
-const std::string kCase =
+const std::string kGoldenCase =
     "torus=2x1x3 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=4,V=12,positions=8 "
     "prefill=wg-xyz:batch decode=ws2d:batch batch=6 prompt=3 chunk=2 gen=2";
 const std::string kCorpus = SHARDPROOF_SOURCE "/golden/v1";
@@ -24,7 +24,7 @@ class GoldenVerb : public Cli {
     ASSERT_EQ(o.code, 0) << what << "\n" << o.out << o.err;
   }
   void model(const std::string& name, const std::string& keys = "") const {
-    golden("--case '" + kCase + " " + keys + "'", name);
+    golden("--case '" + kGoldenCase + " " + keys + "'", name);
   }
   /// One bit of the number at this place of a value of a golden.
   void flip(const std::string& name, const std::string& of, std::size_t element) const {
@@ -38,7 +38,7 @@ TEST_F(GoldenVerb, ChecksTheReleasedCorpus) {
   const Outcome o = run("golden check '" + kCorpus + "' --released --quiet");
   EXPECT_EQ(o.code, 0) << o.out << o.err;
   EXPECT_EQ(o.out, "57 of 57 goldens equal, 4853 values; released as version 1\n");
-  const json all = json::parse(run("golden check '" + kCorpus + "' --json").out);
+  const Json all = Json::parse(run("golden check '" + kCorpus + "' --json").out);
   EXPECT_EQ(all["verdict"], "equal");
   EXPECT_EQ(all["version"], 1);
   EXPECT_EQ(all["goldens"].size(), 57U);
@@ -70,7 +70,7 @@ TEST_F(GoldenVerb, AChangedValueIsSeen) {
   const Outcome o = run("golden check g.h5");
   EXPECT_EQ(o.code, 1);
   EXPECT_EQ(o.out.find("g.h5: decode.1.layer0.gate [0,0,7] is "), 0U) << o.out;
-  const json said = json::parse(run("golden check g.h5 --json").out);
+  const Json said = Json::parse(run("golden check g.h5 --json").out);
   EXPECT_EQ(said["verdict"], "different");
   EXPECT_NE(said["fault"].get<std::string>().find("decode.1.layer0.gate"), std::string::npos);
 }
@@ -80,7 +80,7 @@ TEST_F(GoldenVerb, WeightsOfAFile) {
                 "--seed 5 --out w.h5")
                 .code,
             0);
-  golden("--case '" + kCase + "' --weights w.h5", "g.h5");
+  golden("--case '" + kGoldenCase + "' --weights w.h5", "g.h5");
   EXPECT_EQ(run("golden check g.h5").code, 0);
   EXPECT_EQ(run("compare g.h5 --golden g.h5").code, 0);
   flip("g.h5", "prefill.c0.embed", 0);
@@ -125,7 +125,7 @@ TEST_F(GoldenVerb, CompareStackedValues) {
   using namespace shardproof;
   model("g.h5");
   dump::Dump file = dump::read_dump(path("g.h5"));
-  std::string other = kCase;
+  std::string other = kGoldenCase;
   other.replace(other.find("2x1x3"), 5, "1x3x2");
   file.attributes["case"] = other;
   const Torus torus(1, 3, 2);
@@ -158,7 +158,7 @@ TEST_F(GoldenVerb, CompareWithLayoutsAndCollectives) {
   const Outcome o = run("compare mine.h5 --golden g.h5 --quiet");
   EXPECT_EQ(o.code, 1);
   EXPECT_NE(o.out.find("first divergence: BLE_xz\n"), std::string::npos) << o.out;
-  const json said = json::parse(run("compare mine.h5 --golden g.h5 --json").out);
+  const Json said = Json::parse(run("compare mine.h5 --golden g.h5 --json").out);
   EXPECT_EQ(said["verdict"], "different");
   EXPECT_EQ(said["golden"], "g.h5");
   EXPECT_EQ(said["case"], "layouts 2x1x3");

@@ -1,6 +1,7 @@
 // What `list` and `explain --rule` print, held against the sources and the documents.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -10,6 +11,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/tools/cli_fixture.h"
@@ -42,6 +44,18 @@ std::string sources(const std::vector<const char*>& folders = {"engine", "golden
       all += text.str();
     }
   return all;
+}
+
+std::set<std::string> words_of(const std::string& text) {
+  std::set<std::string> words;
+  std::string word;
+  for (const char c : text + " ") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_')
+      word += c;
+    else
+      words.insert(std::exchange(word, ""));
+  }
+  return words;
 }
 
 std::set<std::string> op_names() {
@@ -157,12 +171,13 @@ INSTANTIATE_TEST_SUITE_P(Table, PartOfRuleExamples, testing::Range(std::size_t{0
 /// A label that no command has is shown by a test, or by .ci/run on another processor. Programs are
 /// run where the typing rules are tested.
 TEST(Rules, WithoutACommandAreShownByATest) {
-  const std::string tests = sources({"tests"}) + slurp(SHARDPROOF_SOURCE "/.ci/run");
+  const std::set<std::string> words =
+      words_of(sources({"tests"}) + slurp(SHARDPROOF_SOURCE "/.ci/run"));
   std::size_t calls = 0;
   for (const auto& rule : listed("rules")) {
     if (rule["kind"] != "call") continue;
     const std::string label = rule["label"];
-    EXPECT_TRUE(std::regex_search(tests, std::regex("\\b" + label + "\\b"))) << label;
+    EXPECT_TRUE(words.contains(label)) << label;
     ++calls;
   }
   EXPECT_GE(calls, 40U);

@@ -54,7 +54,7 @@ Tensor stored_as(const Tensor& tensor, const std::string& letters, const Axes& a
 // The map that ships, over a checkpoint of generated weights: they come back, but for the tables,
 // which the map makes.
 TEST(MapWeights, OfLlamaAreTheCheckpoints) {
-  const ModelMap map = load_model_map(SHARDPROOF_DOCS "/programs/llama.map");
+  const ModelMap map = load_model_map(SHARDPROOF_SOURCE "/docs/programs/llama.map");
   const Folder folder;
   std::ofstream(folder / "llama.model") << text_of_model(parse_model("llama"));
   for (const bool tied : {false, true}) {

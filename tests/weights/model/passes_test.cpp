@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/weights/expect_error.h"
+#include "tests/weights/model/listed.h"
 
 namespace shardproof {
 namespace {
@@ -58,12 +59,6 @@ TEST(Passes, AListIsKeptAsItIs) {
   ASSERT_EQ(passes.size(), 1);
   EXPECT_EQ(passes.at(0), pass);
   EXPECT_EQ(Passes().size(), 0);
-}
-
-std::vector<PassPlan> listed(const Passes& passes) {
-  std::vector<PassPlan> list;
-  for (std::int64_t i = 0; i < passes.size(); ++i) list.push_back(passes.at(i));
-  return list;
 }
 
 TEST(Passes, SayHowMuchTheyRead) {

@@ -6,16 +6,11 @@
 #include <vector>
 
 #include "tests/weights/expect_error.h"
+#include "tests/weights/model/listed.h"
 #include "weights/model/passes.h"
 
 namespace shardproof {
 namespace {
-
-std::vector<PassPlan> listed(const Passes& passes) {
-  std::vector<PassPlan> list;
-  for (std::int64_t i = 0; i < passes.size(); ++i) list.push_back(passes.at(i));
-  return list;
-}
 
 using Groups = std::vector<std::pair<std::int64_t, std::int64_t>>;
 

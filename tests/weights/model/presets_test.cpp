@@ -14,7 +14,7 @@ namespace shardproof {
 namespace {
 
 std::string section_6_3() {
-  std::ifstream file(SHARDPROOF_DOCS "/spec-case.md");
+  std::ifstream file(SHARDPROOF_SOURCE "/docs/spec-case.md");
   std::ostringstream all;
   all << file.rdbuf();
   const std::string text = all.str();

@@ -286,7 +286,7 @@ TEST(Registry, WhatALayerGetsIsHanded) {
 std::string spec() {
   std::ostringstream text;
   for (const char* page : {"/spec-numerics.md", "/spec-model.md"})
-    text << std::ifstream(std::string(SHARDPROOF_DOCS) + page).rdbuf();
+    text << std::ifstream(std::string(SHARDPROOF_SOURCE "/docs") + page).rdbuf();
   return text.str();
 }
 

@@ -105,7 +105,7 @@ TEST(FlatText, IsATextWithOneOpALine) {
   require_flat(parse_model_text(kPlainModel));
   for (const char* name : {"llama-3", "gpt-2", "gemma-2", "cohere", "qwen3"})
     require_flat(
-        load_model_text(std::string(SHARDPROOF_TESTS) + "/data/models/" + name + ".model"));
+        load_model_text(std::string(SHARDPROOF_SOURCE "/tests/data/models/") + name + ".model"));
   for (const char* keys : {"palm-tiny", "llama", "gptj", "falcon", "palm-tiny,softmax=base2",
                            "palm-tiny,rope=alibi,bias=all,block=serial,norm=layernorm"})
     require_flat(parse_model_text(text_of_model(parse_model(keys))));
@@ -143,7 +143,7 @@ TEST(TextModels, HaveARowForEachLineAndWeight) {
 }
 
 TEST(TextModels, AreTheSameByWhatTheySay) {
-  const std::string file = std::string(SHARDPROOF_TESTS) + "/data/models/gemma-2.model";
+  const std::string file = SHARDPROOF_SOURCE "/tests/data/models/gemma-2.model";
   const ModelConfig plain = read_model(file);
   EXPECT_TRUE(same_model(plain, read_model(file)));
   EXPECT_TRUE(same_model(plain, read_model(file + ",E=96")));
@@ -158,7 +158,7 @@ TEST(TextModels, AreTheSameByWhatTheySay) {
 }
 
 TEST(TextModels, AreReadFromALineOfKeys) {
-  const std::string file = std::string(SHARDPROOF_TESTS) + "/data/models/gemma-2.model";
+  const std::string file = SHARDPROOF_SOURCE "/tests/data/models/gemma-2.model";
   const ModelConfig config = read_model(file + ",layers=3,local=011,E=48");
   EXPECT_EQ(text_model(config)->sizes().flags.at("local"), (std::vector<bool>{false, true, true}));
   EXPECT_EQ(print_model(config), file + ",layers=3,local=011,E=48");

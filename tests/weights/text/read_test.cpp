@@ -37,7 +37,7 @@ TEST(ModelText, PrintsNothingLessThanItRead) {
   EXPECT_EQ(print_model_text(text), kPlainModel);
   EXPECT_EQ(hash_of(text), hash_of(parse_model_text(print_model_text(text))));
   for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(SHARDPROOF_TESTS) + "/data/models")) {
+       std::filesystem::directory_iterator(SHARDPROOF_SOURCE "/tests/data/models")) {
     const std::string file = file_text(entry.path().string());
     const ModelText model = parse_model_text(file, entry.path().string());
     expect_same_when_read_again(file);

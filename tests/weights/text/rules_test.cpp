@@ -12,7 +12,7 @@
 namespace shardproof {
 namespace {
 
-std::string folder(const char* name) { return std::string(SHARDPROOF_TESTS) + "/" + name; }
+std::string folder(const char* name) { return std::string(SHARDPROOF_SOURCE "/tests/") + name; }
 
 TEST(ModelRules, ThePlainTextBreaksNone) {
   EXPECT_EQ(refusal_of(std::string(kPlainModel)), "none");

@@ -26,7 +26,7 @@ namespace {
 std::vector<TextRow> rule_rows() {
   std::vector<TextRow> all;
   for (const char* file : {"notation.txt", "products.txt", "elements.txt", "attention.txt"})
-    for (TextRow& row : text_rows(SHARDPROOF_ENGINE_TESTS "/program/typing", file)) {
+    for (TextRow& row : text_rows(SHARDPROOF_SOURCE "/tests/engine/program/typing", file)) {
       all.push_back(row);
       if (!row[0].starts_with("rope_c")) continue;
       row.columns[0].replace(0, 4, "rope_interleaved");
@@ -91,7 +91,7 @@ std::map<std::string, std::string> documented() {
   std::map<std::string, std::string> programs;
   const std::regex rule("([a-z_]+_c[0-9]+): .*");
   for (const char* table : {"/typing.txt", "/local_ops.txt"}) {
-    std::ifstream file(std::string(SHARDPROOF_RULES) + table);
+    std::ifstream file(std::string(SHARDPROOF_SOURCE "/tools/verbs/rules") + table);
     EXPECT_TRUE(file) << table;
     std::stringstream joined;
     joined << file.rdbuf();

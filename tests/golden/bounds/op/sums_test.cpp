@@ -1,5 +1,5 @@
-// The bounds of sums: right sums in every order are inside, wrong ones outside, and for short sums
-// some right ones reach more than half of the bound.
+// The bounds of sums: right sums in every order are sum_inside, wrong ones outside, and for short
+// sums some right ones reach more than half of the bound.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using Floats = std::vector<float>;
 using Random = std::mt19937_64;
 
 double wide(float v) { return static_cast<double>(v); }
-bool inside(const Interval& of, NumberFormat format, double value) {
+bool sum_inside(const Interval& of, NumberFormat format, double value) {
   return holds(values(of, format), format, value);
 }
 
@@ -56,7 +56,7 @@ TEST(RunningBound, HoldsForTheDeclaredChain) {
       for (const double spread : {0.0, 3.0, 12.0})
         for (int trial = 0; trial < 50; ++trial) {
           const Floats a = factors(n, random, spread), b = factors(n, random, spread);
-          ASSERT_TRUE(inside(bound_of(a, b, acc), format_of(acc), wide(chain_of(a, b, acc))))
+          ASSERT_TRUE(sum_inside(bound_of(a, b, acc), format_of(acc), wide(chain_of(a, b, acc))))
               << n << " " << spread << " " << acc;
         }
 }
@@ -67,7 +67,7 @@ TEST(RunningBound, HoldsForSubnormals) {
     Floats a = factors(12, random), b = factors(12, random);
     for (float& x : a) x *= 0x1p-74F;
     for (float& x : b) x *= 0x1p-74F;
-    ASSERT_TRUE(inside(bound_of(a, b), NumberFormat::f32, wide(chain_of(a, b))));
+    ASSERT_TRUE(sum_inside(bound_of(a, b), NumberFormat::f32, wide(chain_of(a, b))));
   }
 }
 
@@ -85,7 +85,7 @@ TEST(RunningBound, FaultsAreOutside) {
     const Floats a = factors(96, random), b = factors(96, random);
     const Interval bound = bound_of(a, b);
     const auto outside = [&](const Floats& x, const Floats& y, float scale = 1.0F) {
-      return inside(bound, NumberFormat::f32, wide(chain_of(x, y) * scale)) ? 0 : 1;
+      return sum_inside(bound, NumberFormat::f32, wide(chain_of(x, y) * scale)) ? 0 : 1;
     };
     Floats less = a, more_a = a, more_b = b, bf16 = a;
     less[40] = 0.0F;
@@ -140,11 +140,11 @@ TEST(RunningBound, ShortSumsReachMoreThanHalf) {
     const Interval bound = bound_of(sum.a, sum.b);
     const double radius = 0.5 * (bound.high - bound.low), middle = 0.5 * (bound.low + bound.high);
     const double error = std::abs(wide(chain_of(sum.a, sum.b)) - middle);
-    EXPECT_TRUE(inside(bound, NumberFormat::f32, wide(chain_of(sum.a, sum.b)))) << n;
+    EXPECT_TRUE(sum_inside(bound, NumberFormat::f32, wide(chain_of(sum.a, sum.b)))) << n;
     EXPECT_GT(error, 0.5 * radius) << n;
     // With one rounding less in the bound the right sum would lie outside.
     const double fewer = radius * static_cast<double>(n - 2) / static_cast<double>(n - 1);
-    EXPECT_FALSE(inside(around(middle, fewer), NumberFormat::f32, wide(chain_of(sum.a, sum.b))))
+    EXPECT_FALSE(sum_inside(around(middle, fewer), NumberFormat::f32, wide(chain_of(sum.a, sum.b))))
         << n;
   }
 }
@@ -173,7 +173,7 @@ TEST(GrowingSums, HoldForEveryScheduleLoopAccAndWire) {
               const auto bound = interval_of(scalar::Adding<Growing, GrowingSums>{{acc, wire}}.sum(
                   growing, way, schedule, at));
               const NumberFormat format = acc && K > 1 ? NumberFormat::bf16 : NumberFormat::f32;
-              ASSERT_TRUE(inside(bound, format, wide(sum))) << K;
+              ASSERT_TRUE(sum_inside(bound, format, wide(sum))) << K;
               if (K == 1) continue;
               Floats less = terms;
               less[random() % K] *= 0.5F;
@@ -183,7 +183,7 @@ TEST(GrowingSums, HoldForEveryScheduleLoopAccAndWire) {
                 const double lost = std::abs(wide(wrong) - wide(sum));
                 const double width = bound.high - bound.low;
                 if (lost > 4 * width + 0x1p-20 * std::abs(wide(sum))) {
-                  ASSERT_FALSE(inside(bound, format, wide(wrong))) << K;
+                  ASSERT_FALSE(sum_inside(bound, format, wide(wrong))) << K;
                 }
               }
             }
@@ -199,7 +199,7 @@ TEST(RunningBound, SaysNothingWhereASumMayOverflow) {
     const Floats one(a.size(), 1.0F);
     EXPECT_FALSE(std::isfinite(chain_of(a, one, acc)));
     const Interval of = bound_of(a, one, acc);
-    EXPECT_TRUE(inside(of, format_of(acc), wide(chain_of(a, one, acc))));
+    EXPECT_TRUE(sum_inside(of, format_of(acc), wide(chain_of(a, one, acc))));
     EXPECT_FALSE(narrow(0.5 * (of.high - of.low), 3e38));
   }
   // What stays below has one.

@@ -20,7 +20,7 @@ namespace {
 
 /// Reads what `fill` writes.
 template <class Fill>
-Dump read(Fill&& fill, bool is_trace = true) {
+Dump read_written(Fill&& fill, bool is_trace = true) {
   const Folder folder;
   const fs::path path = folder / "a.h5";
   {
@@ -32,8 +32,8 @@ Dump read(Fill&& fill, bool is_trace = true) {
 }
 
 template <class Fill>
-std::string refused(Fill&& fill, bool is_trace = true) {
-  return label_of([&] { read(fill, is_trace); });
+std::string refused_file(Fill&& fill, bool is_trace = true) {
+  return label_of([&] { read_written(fill, is_trace); });
 }
 
 TEST(Hdf5Trace, LeavesOtherElementsUnreadIfAskedTo) {
@@ -66,7 +66,7 @@ TEST(Hdf5Trace, RefusesOtherElements) {
       {H5T_NATIVE_LDOUBLE, nullptr}, {text.get(), nullptr},    {pair.get(), nullptr},
       {odd.get(), nullptr}};
   for (const auto& [type, declared] : bad)
-    EXPECT_EQ(refused([&, type = type, declared = declared](const Hdf5File& file) {
+    EXPECT_EQ(refused_file([&, type = type, declared = declared](const Hdf5File& file) {
                 const std::vector<char> zeros(1024);
                 file.dataset("v", type, {3}, zeros.data());
                 if (declared != nullptr) file.text("v", "encoding", declared);
@@ -89,7 +89,7 @@ RC_GTEST_PROP(Hdf5Trace, IsTheSameHoweverItIsStored, ()) {
   std::size_t count = 1;
   for (const hsize_t e : extents) count *= e;
   const auto values = *rc::gen::container<std::vector<float>>(count, rc::gen::arbitrary<float>());
-  const Dump dump = read([&](const Hdf5File& file) {
+  const Dump dump = read_written([&](const Hdf5File& file) {
     file.dataset("v", H5T_IEEE_F32LE, extents, values.data(), storage);
   });
   RC_ASSERT(dump.values.at("v").whole.shape == Shape(extents.begin(), extents.end()));
@@ -101,7 +101,7 @@ TEST(Hdf5Trace, IsReadInManyPieces) {
   std::vector<float> many(3000 * 1001);  // three pieces of 4 MiB, the last not whole
   for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<float>(i);
   for (const bool chunked : {false, true}) {
-    const Dump dump = read([&](const Hdf5File& file) {
+    const Dump dump = read_written([&](const Hdf5File& file) {
       Hdf5File::Storage storage;
       if (chunked) storage.chunk = {700, 500};
       file.dataset("v", H5T_IEEE_F32LE, {3000, 1001}, many.data(), storage);
@@ -111,7 +111,7 @@ TEST(Hdf5Trace, IsReadInManyPieces) {
 }
 
 TEST(Hdf5Trace, MayLackDimsOrElements) {
-  const Dump dump = read([](const Hdf5File& file) {
+  const Dump dump = read_written([](const Hdf5File& file) {
     file.floats("scalar", {}, {7});
     file.floats("none", {0, 5}, {});
     file.dataset("unwritten", H5T_IEEE_F32LE, {2}, nullptr);
@@ -123,7 +123,7 @@ TEST(Hdf5Trace, MayLackDimsOrElements) {
 }
 
 TEST(Hdf5Trace, HasEveryKindOfAttribute) {
-  const Dump dump = read([](const Hdf5File& file) {
+  const Dump dump = read_written([](const Hdf5File& file) {
     for (const bool variable : {false, true})
       for (const H5T_cset_t set : {H5T_CSET_ASCII, H5T_CSET_UTF8})
         file.text("/", fmt::format("text {} {}", variable, static_cast<int>(set)).c_str(),
@@ -181,11 +181,11 @@ TEST(Hdf5Trace, HasEveryKindOfAttribute) {
                                          {"one text", R"(["data"])"},
                                          {"fixed", R"(["x","yz"])"}}));
   EXPECT_EQ(dump.values.at("v").attributes, (Attributes{{"layout", "BLE"}}));
-  EXPECT_EQ(refused([](const Hdf5File& file) {
+  EXPECT_EQ(refused_file([](const Hdf5File& file) {
               file.text("/", "long", std::string((64 << 10) + 1, 'x'), true);
             }),
             "dump_value");
-  EXPECT_EQ(refused([](const Hdf5File& file) {
+  EXPECT_EQ(refused_file([](const Hdf5File& file) {
               file.number("/", "many", H5T_STD_I8LE, H5T_NATIVE_INT8, std::int8_t{0}, {50});
             }),
             "");
@@ -193,7 +193,7 @@ TEST(Hdf5Trace, HasEveryKindOfAttribute) {
 
 TEST(Hdf5Trace, MustSayWhatItIs) {
   const auto says = [](const char* format, const char* version, int number = -1) {
-    return refused(
+    return refused_file(
         [&](const Hdf5File& file) {
           if (format != nullptr) file.text("/", "format", format);
           if (version != nullptr) file.text("/", "version", version);
@@ -214,7 +214,7 @@ TEST(Hdf5Trace, MustSayWhatItIs) {
 }
 
 TEST(Hdf5Trace, HasShards) {
-  const Dump dump = read([](const Hdf5File& file) {
+  const Dump dump = read_written([](const Hdf5File& file) {
     for (const char* chip : {"0_0_0", "1_0_2"}) {
       const std::string path = fmt::format("chips/{}/prefill.c0.out", chip);
       file.floats(path, {1}, {chip[0] == '1' ? 5.0F : 4.0F});
@@ -237,14 +237,14 @@ TEST(Hdf5Trace, HasShards) {
 TEST(Hdf5Trace, RefusesGroupsOfChipsAndLinks) {
   for (const char* path : {"chips/0_0/v", "chips/a/v", "chips/0_0_0_0/v", "chips/00_0_0/v", "chips",
                            "chips/0_0_0", "chips/0_0_0/twice"})
-    EXPECT_EQ(refused([&](const Hdf5File& file) {
+    EXPECT_EQ(refused_file([&](const Hdf5File& file) {
                 file.floats("twice", {1}, {1});
                 file.floats(path, {1}, {1});
               }),
               "dump_value")
         << path;
   const auto linked = [](auto link) {
-    return refused([&](const Hdf5File& file) {
+    return refused_file([&](const Hdf5File& file) {
       file.group("chips");
       link(file.id());
     });
@@ -266,13 +266,13 @@ TEST(Hdf5Trace, RefusesDataThatLieElsewhere) {
   const Folder folder;
   const std::string other = (folder / "other").string();
   write_bytes(other, std::vector<char>(400));
-  EXPECT_EQ(refused([&](const Hdf5File& file) {
+  EXPECT_EQ(refused_file([&](const Hdf5File& file) {
               const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
               H5Pset_external(options.get(), other.c_str(), 0, 400);
               file.dataset_with("v", H5T_IEEE_F32LE, {100}, nullptr, options.get());
             }),
             "dump_value");
-  EXPECT_EQ(refused([&](const Hdf5File& file) {
+  EXPECT_EQ(refused_file([&](const Hdf5File& file) {
               const hsize_t extent = 4;
               const Hdf5Handle space(H5Screate_simple(1, &extent, nullptr), H5Sclose);
               const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
@@ -280,7 +280,7 @@ TEST(Hdf5Trace, RefusesDataThatLieElsewhere) {
               file.dataset_with("v", H5T_IEEE_F32LE, {4}, nullptr, options.get());
             }),
             "dump_value");
-  EXPECT_EQ(refused([&](const Hdf5File& file) {  // a filter other than those three
+  EXPECT_EQ(refused_file([&](const Hdf5File& file) {  // a filter other than those three
               const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
               const hsize_t chunk = 100;
               H5Pset_chunk(options.get(), 1, &chunk);

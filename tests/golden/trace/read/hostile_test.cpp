@@ -86,7 +86,7 @@ struct Small {
 std::vector<Small> small_files() {
   constexpr std::size_t kSlower = kSanitized ? 16 : 1;
   return {{"npz", small_npz(), kSlower},
-          {"HDF5 of the newest format", small_hdf5(true), kSlower},
+          {"HDF5 of the newest format", small_hdf5(true), 3 * kSlower},
           // Most of it are zeros.
           {"HDF5 of the oldest format", small_hdf5(false), 17 * kSlower}};
 }
@@ -117,9 +117,11 @@ TEST(Hostile, AChangedByteDoesNoHarm) {
   for (const Small& file : small_files()) {
     constexpr std::array<unsigned, 3> kChanges = {0x01, 0x80, 0xFF};
     Fates fates;
+    std::size_t turn = 0;
     for (std::size_t at = 0; at < file.bytes.size(); at += file.stride) {
       std::string changed = file.bytes;
-      changed[at] = static_cast<char>(static_cast<unsigned char>(changed[at]) ^ kChanges[at % 3]);
+      changed[at] =
+          static_cast<char>(static_cast<unsigned char>(changed[at]) ^ kChanges[turn++ % 3]);
       write_text(path, changed);
       fates.add(path);
     }
@@ -206,7 +208,7 @@ TEST(Hostile, BombsAreRefused) {
   expect_too_large(path);
   {  // JSON that takes much more than its text
     std::string json = R"({"format": "shardproof trace", "version": 1, "a": [)";
-    while (json.size() < ((kSanitized ? 90U : 900U) << 10)) json += "{},";
+    while (json.size() < (900U << 10)) json += "{},";
     write_text(path, described(json + "0]}").bytes());
     const std::string what = fate(path);
     EXPECT_EQ(what.substr(0, 11), "dump_value:") << what;  // its text is too long

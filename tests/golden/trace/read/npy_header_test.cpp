@@ -18,7 +18,7 @@ namespace shardproof::dump {
 namespace {
 
 NpyHeader parsed(const std::string& text) { return parse_npy_header(text, "a"); }
-std::string refused(const std::string& text) {
+std::string refused_header(const std::string& text) {
   return label_of([&] { parsed(text); });
 }
 
@@ -52,7 +52,7 @@ RC_GTEST_PROP(NpyHeader, EveryShapeOfNumPyIsReadBack, ()) {
 
 TEST(NpyHeader, IsRefused) {
   const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
-  EXPECT_EQ(refused(good), "");
+  EXPECT_EQ(refused_header(good), "");
   for (const char* bad :
        {"",
         "{",
@@ -77,11 +77,11 @@ TEST(NpyHeader, IsRefused) {
         "{'descr': '<c8', 'fortran_order': False, 'shape': (2,)}",
         "{'descr': '<M8[ns]', 'fortran_order': False, 'shape': (2,)}",
         "{'descr': '<f\\x34', 'fortran_order': False, 'shape': (2,)}"})
-    EXPECT_EQ(refused(bad), "dump_value") << bad;
-  EXPECT_EQ(refused(good + std::string(1, '\0')), "dump_value");
+    EXPECT_EQ(refused_header(bad), "dump_value") << bad;
+  EXPECT_EQ(refused_header(good + std::string(1, '\0')), "dump_value");
   std::string dims = "(";
   for (int i = 0; i < 65; ++i) dims += "1, ";
-  EXPECT_EQ(refused(npy_header("<f4", dims + ")")), "dump_value");
+  EXPECT_EQ(refused_header(npy_header("<f4", dims + ")")), "dump_value");
   const auto why = [](const std::string& text) { return message_of([&] { parsed(text); }); };
   EXPECT_NE(why(npy_header("|O", "(1,)")).find("pickle"), std::string::npos);
   EXPECT_NE(
@@ -93,13 +93,13 @@ TEST(NpyHeader, EveryCutAndEveryByteIsReadOrRefused) {
   const std::string good = npy_header("<f4", "(2, 3)");
   for (std::size_t i = 0; i < good.size() - 1; ++i)
     if (good[i] != ' ') {
-      EXPECT_EQ(refused(good.substr(0, i)), "dump_value") << i;
+      EXPECT_EQ(refused_header(good.substr(0, i)), "dump_value") << i;
     }
   for (std::size_t i = 0; i < good.size(); ++i)
     for (int c = 0; c < 256; ++c) {
       std::string text = good;
       text[i] = static_cast<char>(c);
-      const std::string label = refused(text);
+      const std::string label = refused_header(text);
       EXPECT_TRUE(label.empty() || label == "dump_value") << label;
     }
 }

@@ -36,9 +36,9 @@ bool has(const std::vector<std::string>& sentences, const std::string& words) {
 }
 
 /// Nothing is hidden but by an axis of one chip, unless the keys say so.
-const std::string kPasses = "batch=6 prompt=5 chunk=3 gen=3 seed=5 ";
-const std::string kDims = "model=palm-tiny,layers=2,E=24,F=36,H=6,K=2,Q=4,V=30";
-const std::string kShown = "torus=3x2x1 " + kPasses + kDims;
+const std::string kShownPasses = "batch=6 prompt=5 chunk=3 gen=3 seed=5 ";
+const std::string kShownDims = "model=palm-tiny,layers=2,E=24,F=36,H=6,K=2,Q=4,V=30";
+const std::string kShown = "torus=3x2x1 " + kShownPasses + kShownDims;
 
 void fill(Tensor& t, float value) { std::fill(t.data.begin(), t.data.end(), value); }
 
@@ -109,17 +109,17 @@ TEST(NotShown, OfModelBatchAndTorus) {
   const auto model = [](const std::string& keys) {
     return "model=palm-tiny,E=24,F=36,Q=4,V=30," + keys;
   };
-  EXPECT_TRUE(has(said("torus=3x2x1 " + kPasses + model("H=6,K=1")),
+  EXPECT_TRUE(has(said("torus=3x2x1 " + kShownPasses + model("H=6,K=1")),
                   "there is one kv head: an order of kv heads, and who reads which, do not show"));
-  EXPECT_TRUE(has(said("torus=3x2x1 " + kPasses + model("H=6,K=2,layers=1")),
+  EXPECT_TRUE(has(said("torus=3x2x1 " + kShownPasses + model("H=6,K=2,layers=1")),
                   "there is one layer: what goes from layer to layer does not show"));
-  EXPECT_TRUE(has(said("torus=1x1x1 batch=1 prompt=5 gen=3 " + kDims),
+  EXPECT_TRUE(has(said("torus=1x1x1 batch=1 prompt=5 gen=3 " + kShownDims),
                   "the batch is one row: a wrong order of rows does not show"));
-  EXPECT_TRUE(has(said("torus=1x1x1 " + kPasses + kDims),
+  EXPECT_TRUE(has(said("torus=1x1x1 " + kShownPasses + kShownDims),
                   "the torus is one chip: a wrong cut or reduction does not show"));
-  EXPECT_TRUE(has(said("torus=2x1x2 " + kPasses + kDims),
+  EXPECT_TRUE(has(said("torus=2x1x2 " + kShownPasses + kShownDims),
                   "axes of one size (x, z of 2): that one is taken for another may not show"));
-  EXPECT_FALSE(has(said("torus=1x1x1 " + kPasses + kDims), "axes of one"));
+  EXPECT_FALSE(has(said("torus=1x1x1 " + kShownPasses + kShownDims), "axes of one"));
 }
 
 TEST(NotShown, OfPasses) {
@@ -133,7 +133,7 @@ TEST(NotShown, OfPasses) {
                   "there is no decode step: its positions and caches do not show"));
   EXPECT_FALSE(has(said(kShown), "decode"));
   EXPECT_TRUE(has(said(kShown, none, not_in("decode")), "every pass has one token a row"));
-  const std::vector<std::string> first = said("torus=3x2x1 batch=6 prompt=1 gen=1 " + kDims);
+  const std::vector<std::string> first = said("torus=3x2x1 batch=6 prompt=1 gen=1 " + kShownDims);
   EXPECT_TRUE(has(first, "every token is at position 0: rotation, mask and softmax do not show"));
   EXPECT_FALSE(has(first, "every pass has one token"));
 }

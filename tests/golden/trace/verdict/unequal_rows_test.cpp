@@ -17,7 +17,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 const std::vector<std::int64_t> kLengths{5, 2, 3, 1, 4, 5};
 constexpr std::int64_t kChunk = 2;
 const std::string kRun = " batch=6 prompt=5 chunk=2 gen=3 seed=5 lengths=5,2,3,1,4,5 ";
-const std::string kUnequal =
+const std::string kUnequalRows =
     "torus=2x1x3 model=palm-tiny,layers=2,E=12,F=12,H=6,Q=2,V=12 prefill=ws2d:heads "
     "decode=ws2d:batch" +
     kRun;
@@ -77,9 +77,9 @@ std::vector<Written> with_padding(const ExactRun& run, double number) {
 
 TEST(UnequalRowsCompared, OfOwnRunsAllIsJudged) {
   for (const std::string& line :
-       {kUnequal, kUnequal + "weights=int8 act=bf16", kUnequal + "regime=f32 schedule=ring",
-        kUnequal + "regime=f32 act=bf16 wire=bf16", kUnequalLayernorm,
-        kUnequalLayernorm + "regime=f32 weights=int8"}) {
+       {kUnequalRows, kUnequalRows + "weights=int8 act=bf16",
+        kUnequalRows + "regime=f32 schedule=ring", kUnequalRows + "regime=f32 act=bf16 wire=bf16",
+        kUnequalLayernorm, kUnequalLayernorm + "regime=f32 weights=int8"}) {
     const ExactRun run(line);
     expect_all_judged(run.judged(own_trace(line)), line);
   }
@@ -88,7 +88,7 @@ TEST(UnequalRowsCompared, OfOwnRunsAllIsJudged) {
 TEST(UnequalRowsCompared, WhateverStandsAtPaddingIsIgnored) {
   for (const char* keys :
        {"", "block=serial", "act=bf16", "weights=bf16 act=bf16", "weights=int8"}) {
-    const ExactRun run(kUnequal + keys);
+    const ExactRun run(kUnequalRows + keys);
     std::uint64_t seed = 0;
     for (const double number : {0.0, kNaN, 1e30, -3.0}) {
       const std::vector<Written> values = with_padding(run, number);
@@ -106,7 +106,7 @@ TEST(UnequalRowsCompared, WhateverStandsAtPaddingIsIgnored) {
 
 /// Every number of a value is another one: those that are not padding are counted as wrong.
 TEST(UnequalRowsCompared, EverythingElseIsJudged) {
-  std::string line = kUnequal;
+  std::string line = kUnequalRows;
   line.replace(line.find("layers=2"), 8, "layers=1");
   const ExactRun run(line);
   const std::vector<Written> right = with_padding(run, kNaN);
@@ -156,7 +156,7 @@ dump::Dump on_chips(const ExactRun& run, const std::string& arithmetic,
 
 /// Rows 2 and 3 have no token in the third chunk, rows 4 and 5 none that is sampled in the first.
 TEST(UnequalRowsCompared, WhatIsPaddingAloneMayBeAbsentAndProvesNothing) {
-  const ExactRun run(kUnequal);
+  const ExactRun run(kUnequalRows);
   for (const char* arithmetic : {"exact", "f32"}) {
     const Verdict all = run.judged(on_chips(run, arithmetic, {0, 2}, {0, 1}));
     ASSERT_EQ(all.rows.size(), 2U);
@@ -178,7 +178,7 @@ TEST(UnequalRowsCompared, WhatIsPaddingAloneMayBeAbsentAndProvesNothing) {
 
 /// The ids of a decode step are of each row the token of the pass in which it ends.
 TEST(UnequalRowsCompared, IdsOfADecodeStepAreEachRowsLastToken) {
-  const ExactRun run(kUnequal);
+  const ExactRun run(kUnequalRows);
   std::vector<Written> values = with_padding(run, kNaN);
   std::erase_if(values, [](const Written& w) { return w.name == "decode.1.ids"; });
   expect_all_judged(run.judged(values, "exact"), "without ids");
@@ -203,7 +203,7 @@ TEST(UnequalRowsCompared, IdsOfADecodeStepAreEachRowsLastToken) {
 }
 
 TEST(UnequalRowsCompared, ThePromptIsEachRowsTokens) {
-  const ExactRun run(kUnequal);
+  const ExactRun run(kUnequalRows);
   std::vector<Written> values = with_padding(run, 11);
   // Another prompt than the case's, at a token and at padding.
   named(values, "prefill.c1.ids").numbers = {1, 2, 7, 7, 3, 7, 7, 7, 4, 5, 6, 7};
