@@ -1,52 +1,84 @@
 #include "engine/layouts/layer.h"
 
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+
 #include "weights/model/registry.h"
+#include "weights/text/composites.h"
 
 namespace shardproof {
+namespace {
+
+/// Returns the contraction of a product: "BLHQ,HQE->BLE + BLF,FE->BLE".
+EinsumSpec spec_of(const std::string& result, const Composite& product) {
+  std::string spec;
+  for (std::size_t t = 0; t < product.operands.size(); ++t)
+    spec += fmt::format("{}{},{}->{}", t == 0 ? "" : " + ", value_row(product.operands[t])->dims,
+                        weight_row(product.weights[t])->dims, value_row(result)->dims);
+  return EinsumSpec::parse(spec);
+}
+
+std::vector<LogicalOp> ops_of(const ModelConfig& config, WeightType weights) {
+  using Kind = LogicalOp::Kind;
+  const NamedComposites named = composites_of(config, weights);
+  const std::map<std::string, Composite> all(named.begin(), named.end());
+  // Attention rotates and caches the values that it is given.
+  const auto given = [&](std::string name) {
+    while (all.at(name).kind == CompositeKind::rotation ||
+           all.at(name).kind == CompositeKind::cache)
+      name = all.at(name).operands[0];
+    return name;
+  };
+  std::vector<LogicalOp> ops;
+  for (const auto& [name, of] : named) {
+    if (!value_row(name)->per_layer) continue;
+    switch (of.kind) {
+      case CompositeKind::norm:
+        ops.push_back({Kind::norm, name, of.operands});
+        break;
+      case CompositeKind::product: {
+        LogicalOp op{Kind::einsum, name, {}, spec_of(name, of), of.scale, of.biases};
+        for (std::size_t t = 0; t < of.operands.size(); ++t)
+          op.operands.insert(op.operands.end(), {of.operands[t], of.weights[t]});
+        ops.push_back(std::move(op));
+        break;
+      }
+      case CompositeKind::mean: {
+        const Composite& scores = all.at(all.at(of.operands[0]).operands[0]);
+        ops.push_back(
+            {Kind::attend,
+             name,
+             {given(scores.operands[0]), given(scores.operands[1]), given(of.operands[2])}});
+        break;
+      }
+      case CompositeKind::activation:
+        ops.push_back({Kind::activate, name, of.operands});
+        break;
+      case CompositeKind::addition:
+        ops.push_back({Kind::add, name, of.operands});
+        break;
+      default:
+        break;  // parts of attention
+    }
+  }
+  return ops;
+}
+
+}  // namespace
 
 std::vector<LogicalOp> logical_layer(const ModelConfig& config, WeightType weights) {
-  using Kind = LogicalOp::Kind;
-  std::vector<LogicalOp> ops;
-  const auto einsum = [&](const char* result, const char* spec, std::vector<std::string> operands,
-                          const std::vector<std::string>& biases) {
-    LogicalOp op{Kind::einsum, result, std::move(operands), EinsumSpec::parse(spec)};
-    // The terms of one contraction have one scale.
-    if (weights == WeightType::int8) op.scale = scale_of(config, op.operands[1])->name;
-    for (const std::string& bias : biases)
-      if (has_weight(config, bias)) op.biases.push_back(bias);
-    ops.push_back(std::move(op));
+  // A search partitions one model thousands of times.
+  struct Known {
+    ModelConfig config;
+    WeightType weights;
+    std::vector<LogicalOp> ops;
   };
-  const auto attention = [&](const char* norm) {
-    einsum("q", "BLE,EHQ->BLHQ", {norm, "wq"}, {"bq"});
-    einsum("k", "BLE,EKQ->BLKQ", {norm, "wk"}, {"bk"});
-    einsum("v", "BLE,EKQ->BLKQ", {norm, "wv"}, {"bv"});
-    ops.push_back({Kind::attend, "attn", {"q", "k", "v"}});
-  };
-  const auto feed_forward = [&](const char* norm) {
-    const bool gated = has_weight(config, "w_up");
-    einsum("gate", "BLE,EF->BLF", {norm, "w_gate"}, {"b_gate"});
-    if (gated) einsum("up", "BLE,EF->BLF", {norm, "w_up"}, {"b_up"});
-    ops.push_back(
-        {Kind::activate, "hidden",
-         gated ? std::vector<std::string>{"gate", "up"} : std::vector<std::string>{"gate"}});
-  };
-  ops.push_back({Kind::norm, "norm", {"in"}});
-  attention("norm");
-  if (config.block == Block::parallel) {
-    feed_forward("norm");
-    // Both branches are one contraction, rounded once (paper §3.4).
-    einsum("block_out", "BLHQ,HQE->BLE + BLF,FE->BLE", {"attn", "wo", "hidden", "w_out"},
-           {"bo", "b_out"});
-    ops.push_back({Kind::add, "out", {"in", "block_out"}});
-    return ops;
-  }
-  einsum("attn_out", "BLHQ,HQE->BLE", {"attn", "wo"}, {"bo"});
-  ops.push_back({Kind::add, "mid", {"in", "attn_out"}});
-  ops.push_back({Kind::norm, "norm2", {"mid"}});
-  feed_forward("norm2");
-  einsum("ffn_out", "BLF,FE->BLE", {"hidden", "w_out"}, {"b_out"});
-  ops.push_back({Kind::add, "out", {"mid", "ffn_out"}});
-  return ops;
+  thread_local std::optional<Known> last;
+  if (!last || !(last->config == config) || last->weights != weights)
+    last = Known{config, weights, ops_of(config, weights)};
+  return last->ops;
 }
 
 }  // namespace shardproof

@@ -1,7 +1,8 @@
 #include "golden/rerun/model.h"
 
-#include <string>
+#include <utility>
 
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 #include "weights/model/softmax.h"
 
@@ -9,46 +10,35 @@ namespace shardproof::rerun {
 namespace {
 
 template <class Real>
-using Vector = std::vector<Real>;
-
-template <class Real>
-Vector<Real> numbers(const Weights& weights, const std::string& name) {
-  const auto found = weights.all().find(name);
-  if (found == weights.all().end()) return {};
-  return {found->second.data.begin(), found->second.data.end()};
-}
-
-template <class Real>
-Vector<Real> transposed(const Vector<Real>& of, std::size_t rows) {
+std::vector<Real> transposed(const std::vector<Real>& of, std::size_t rows) {
   const std::size_t columns = of.size() / rows;
-  Vector<Real> to(of.size());
+  std::vector<Real> to(of.size());
   for (std::size_t r = 0; r < rows; ++r)
     for (std::size_t c = 0; c < columns; ++c) to[c * rows + r] = of[r * columns + c];
   return to;
 }
 
 template <class Real>
-auto layer_of(const Weights& weights, std::int64_t layer) {
-  const ModelConfig& config = weights.config();
-  const auto of = [&](std::string_view name) {
-    return numbers<Real>(weights, weight_id(layer, name));
+Part<Real> part(const Weights& weights, std::int64_t layer, const std::string& name,
+                const Composite& of) {
+  Part<Real> part{name, of, {}, {}, {}, 0};
+  const auto numbers = [&](const std::string& weight) {
+    const Tensor& own = weights.at(weight_id(layer, weight));
+    return std::vector<Real>(own.data.begin(), own.data.end());
   };
-  const auto matrix = [&](std::string_view name, std::string_view bias, std::int64_t columns) {
-    const WeightRow* const scale = scale_of(config, name);
-    return
-        typename Model<Real>::Matrix{of(name), scale == nullptr ? Vector<Real>() : of(scale->name),
-                                     of(bias), static_cast<std::size_t>(columns)};
-  };
-  const std::int64_t HQ = config.H * config.Q, KQ = config.K * config.Q;
-  return typename Model<Real>::Layer{{of("norm"), of("norm_bias")},
-                                     {of("norm2"), of("norm2_bias")},
-                                     matrix("wq", "bq", HQ),
-                                     matrix("wk", "bk", KQ),
-                                     matrix("wv", "bv", KQ),
-                                     matrix("w_gate", "b_gate", config.F),
-                                     matrix("w_up", "b_up", config.F),
-                                     matrix("wo", "bo", config.E),
-                                     matrix("w_out", "b_out", config.E)};
+  for (const std::string& weight : of.weights) part.weights.push_back(numbers(weight));
+  for (const std::string& bias : of.biases) part.biases.push_back(numbers(bias));
+  if (of.kind != CompositeKind::product) return part;
+  if (weight_row(of.scale) != nullptr) part.scales = numbers(of.scale);
+  for (std::size_t t = 0; t < of.weights.size(); ++t) {
+    std::string kept;
+    for (const char letter : weight_row(of.weights[t])->dims)
+      if (of.contracted[t].find(letter) == std::string::npos) kept += letter;
+    part.columns = at(element_count(shape_of(kept, weights.config())));
+    if (weight_row(of.weights[t])->dims.starts_with(kept))
+      part.weights[t] = transposed(part.weights[t], part.columns);
+  }
+  return part;
 }
 
 }  // namespace
@@ -56,22 +46,24 @@ auto layer_of(const Weights& weights, std::int64_t layer) {
 template <class Real>
 Model<Real>::Model(const Weights& weights)
     : config(weights.config()),
-      final_norm{numbers<Real>(weights, "final_norm"), numbers<Real>(weights, "final_norm_bias")},
-      table(numbers<Real>(weights, "embed")),
-      cosines(numbers<Real>(weights, "rope_cos")),
-      sines(numbers<Real>(weights, "rope_sin")),
-      slopes(numbers<Real>(weights, "alibi_slopes")),
+      layers(at(config.layers)),
+      terms(at(config.layers)),
       eps(static_cast<Real>(eps_of_norms(config))),
       score_scale(
           static_cast<Real>(scale_of_scores(config.softmax, static_cast<double>(config.Q)))),
       logit_scale(static_cast<Real>(scale_of_logits(config))) {
-  const auto V = static_cast<std::size_t>(config.V);
-  unembed = {transposed(config.tied ? table : numbers<Real>(weights, "unembed"), V),
-             {},
-             numbers<Real>(weights, "unembed_bias"),
-             V};
-  for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    layers.push_back(layer_of<Real>(weights, layer));
+  const WeightType stored = weights.stored_type();
+  for (const auto& [name, of] : composites_of(config, stored)) {
+    if (!value_row(name)->per_layer)
+      (of.kind == CompositeKind::lookup ? embedding : head)
+          .push_back(part<Real>(weights, 0, name, of));
+    else
+      for (std::size_t layer = 0; layer < layers.size(); ++layer)
+        layers[layer].push_back(part<Real>(weights, static_cast<std::int64_t>(layer), name, of));
+  }
+  for (const auto& [name, of] : block_terms_of(config, stored))
+    for (std::size_t layer = 0; layer < layers.size(); ++layer)
+      terms[layer].push_back(part<Real>(weights, static_cast<std::int64_t>(layer), name, of));
 }
 
 template struct Model<float>;

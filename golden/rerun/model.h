@@ -1,40 +1,38 @@
 #pragma once
 
-#include <string_view>
+#include <cstddef>
+#include <string>
 #include <vector>
 
 #include "weights/storage/weights.h"
+#include "weights/text/composites.h"
 
 namespace shardproof::rerun {
 
-/// The model's weights in the arithmetic of the runs. Real is float or double.
+/// A named value of the model, with its weights in the arithmetic of the runs.
+template <class Real>
+struct Part {
+  using Vector = std::vector<Real>;
+  std::string name;
+  Composite of;
+  std::vector<Vector> weights;  ///< of a product row-major [inputs, columns]
+  std::vector<Vector> biases;
+  Vector scales;            ///< of a product's columns; empty if it has none
+  std::size_t columns = 0;  ///< of a product
+};
+
+/// The model's values in order of computation. Real is float or double.
 template <class Real>
 struct Model {
-  using Vector = std::vector<Real>;
-  /// A W matrix, row-major [inputs, columns], and the scales and bias applied to its sum; empty if
-  /// there are none.
-  struct Matrix {
-    Vector numbers, scales, bias;
-    std::size_t columns = 0;
-    std::size_t inputs() const { return columns == 0 ? 0 : numbers.size() / columns; }
-  };
-  struct Norm {
-    Vector gain, bias;
-  };
-  struct Layer {
-    Norm norm, norm2;
-    Matrix q, k, v, gate, up, attn_out, ffn_out;
-  };
+  using Parts = std::vector<Part<Real>>;
 
   /// `weights` as stored for the run; for int8 the codes and scales.
   explicit Model(const Weights& weights);
 
   ModelConfig config;
-  std::vector<Layer> layers;
-  Norm final_norm;
-  Vector table;                   ///< [VE]
-  Matrix unembed;                 ///< [EV]
-  Vector cosines, sines, slopes;  ///< empty if the model has none
+  Parts embedding, head;
+  std::vector<Parts> layers;
+  std::vector<Parts> terms;  ///< of each layer: the terms of a parallel block's sum
   Real eps, score_scale, logit_scale;
 };
 

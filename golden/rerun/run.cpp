@@ -1,6 +1,8 @@
 #include "golden/rerun/run.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
@@ -42,7 +44,7 @@ void Run<Real>::begin(const PassPlan& plan) {
     }
   Caches& caches = plan.phase == Phase::prefix ? prefixes_ : caches_;
   if (caches.empty()) {
-    caches.assign(model_.layers.size(), std::vector<Cache>(at(plan.batch())));
+    caches.assign(model_.layers.size(), {});
     if (plan.prefix.given()) start_from_prefixes(plan);
   }
 }
@@ -51,94 +53,134 @@ void Run<Real>::begin(const PassPlan& plan) {
 template <class Real>
 void Run<Real>::start_from_prefixes(const PassPlan& plan) {
   for (std::size_t layer = 0; layer < caches_.size(); ++layer)
-    for (std::int64_t row = 0; row < plan.batch(); ++row)
-      caches_[layer][at(row)] = prefixes_[layer][at(plan.prefix.of_row(row, plan.batch()))];
+    for (const auto& [name, rows] : prefixes_[layer])
+      for (std::int64_t row = 0; row < plan.batch(); ++row)
+        caches_[layer][name].push_back(rows[at(plan.prefix.of_row(row, plan.batch()))]);
 }
 
 template <class Real>
 void Run<Real>::pass(const PassPlan& plan, const IntTensor& ids) {
   begin(plan);
+  ids_ = &ids;
   layer_ = -1;
-  Vector x = embed(ids);
-  for (std::size_t layer = 0; layer < model_.layers.size(); ++layer) {
-    layer_ = static_cast<std::int64_t>(layer);
-    orders_.clear();
-    x = block(layer, x);
+  Vector x = section(model_.embedding, {});
+  for (const Parts& layer : model_.layers) {
+    ++layer_;
+    x = section(layer, std::move(x));
   }
   layer_ = -1;
-  orders_.clear();
-  unembed(norm("final_norm", x, model_.final_norm));
+  section(model_.head, std::move(x));
 }
 
 template <class Real>
-auto Run<Real>::embed(const IntTensor& ids) -> Vector {
+auto Run<Real>::section(const Parts& parts, Vector in) -> Vector {
+  orders_.clear();
+  values_.clear();
+  values_["in"] = std::move(in);
+  parts_ = &parts;
+  for (const Part<Real>& part : parts) {
+    Vector own = value(part);
+    if (!own.empty()) show(part.name, own, part.name == result_of(TextSection::head));
+    values_[part.name] = std::move(own);
+  }
+  return std::move(values_.at(parts.back().name));
+}
+
+template <class Real>
+const Part<Real>& Run<Real>::part_of(const std::string& name) const {
+  return *std::find_if(parts_->begin(), parts_->end(),
+                       [&](const Part<Real>& part) { return part.name == name; });
+}
+
+template <class Real>
+auto Run<Real>::value(const Part<Real>& part) -> Vector {
+  switch (part.of.kind) {
+    case CompositeKind::lookup:
+      return embed(part);
+    case CompositeKind::norm:
+      return norm(part);
+    case CompositeKind::product:
+      if (layer_ < 0) return logits(part);
+      return part.of.operands.size() == 2 ? project_terms(part) : project(part);
+    case CompositeKind::rotation:
+      return rotation(part);
+    case CompositeKind::cache:
+      append(part);
+      return {};
+    case CompositeKind::mean:
+      return attention(part);
+    case CompositeKind::activation:
+      return hidden(part);
+    case CompositeKind::addition:
+      return addition(part);
+    default:
+      return {};
+  }
+}
+
+template <class Real>
+auto Run<Real>::embed(const Part<Real>& part) -> Vector {
   const std::size_t E = at(model_.config.E);
   const bool on_wire = arithmetic_.wire_roundings > 0;
   const Real scale = kept(static_cast<Real>(model_.config.embed_scale), Place::embed_scale);
   Vector x(tokens_.size() * E);
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const Real v = model_.table[at(ids.data[tokens_[i / E].place]) * E + i % E];
+    const Real v = part.weights[0][at(ids_->data[tokens_[i / E].place]) * E + i % E];
     x[i] = kept((on_wire ? rounded(v, arithmetic_.wire) : v) * scale);
   }
-  show("embed", x);
   return x;
 }
 
+/// The joint sum of a parallel block, or its two terms, each rounded.
 template <class Real>
-auto Run<Real>::block(std::size_t layer, const Vector& x) -> Vector {
-  const auto& w = model_.layers[layer];
-  const Vector n = norm("norm", x, w.norm);
-  const Vector attn = attention(layer, n);
-  if (model_.config.block == Block::parallel) return outputs(layer, x, attn, ffn(layer, n));
-  const Vector mid = add("mid", x, project("attn_out", {{&attn, &w.attn_out}}));
-  const Vector hidden = ffn(layer, norm("norm2", mid, w.norm2));
-  return add("out", mid, project("ffn_out", {{&hidden, &w.ffn_out}}));
+auto Run<Real>::project_terms(const Part<Real>& part) -> Vector {
+  if (!places_.has(Place::each_addition)) return project(part);
+  const Parts& terms = model_.terms[static_cast<std::size_t>(layer_)];
+  for (const Part<Real>& term : terms) show(term.name, values_[term.name] = project(term));
+  if (watch_.wants(id(part.name)))
+    show(part.name, add(values_.at(terms[0].name), values_.at(terms[1].name)));
+  return {};
 }
 
-/// The outputs of a parallel block.
+/// A sum of two values; of three, where the second is a sum whose terms are rounded.
 template <class Real>
-auto Run<Real>::outputs(std::size_t layer, const Vector& x, const Vector& attn,
-                        const Vector& hidden) -> Vector {
-  const auto& w = model_.layers[layer];
-  if (!places_.has(Place::each_addition))
-    return add("out", x, project("block_out", {{&attn, &w.attn_out}, {&hidden, &w.ffn_out}}));
-  const Vector a = project("attn_out", {{&attn, &w.attn_out}});
-  const Vector f = project("ffn_out", {{&hidden, &w.ffn_out}});
-  if (watch_.wants(id("block_out"))) add("block_out", a, f);
-  const Vector* const addends[] = {&x, &a, &f};
+auto Run<Real>::addition(const Part<Real>& part) -> Vector {
+  if (!operand(part, 1).empty()) return add(operand(part, 0), operand(part, 1));
+  const Parts& terms = model_.terms[static_cast<std::size_t>(layer_)];
+  const Vector* const addends[] = {&operand(part, 0), &values_.at(terms[0].name),
+                                   &values_.at(terms[1].name)};
   const std::size_t last = forms_.addends;
-  const Vector two = add("", *addends[(last + 1) % 3], *addends[(last + 2) % 3]);
-  return add("out", two, *addends[last]);
+  return add(add(*addends[(last + 1) % 3], *addends[(last + 2) % 3]), *addends[last]);
 }
 
 template <class Real>
-auto Run<Real>::norm(std::string_view name, const Vector& x,
-                     const typename Model<Real>::Norm& weights) -> Vector {
+auto Run<Real>::norm(const Part<Real>& part) -> Vector {
   const std::size_t E = at(model_.config.E);
   const auto extent = static_cast<Real>(E);
   const Real one = 1;
+  const Vector& x = operand(part, 0);
+  const Vector& gain = part.weights[0];
   Vector y = x;
   for (std::size_t row = 0; row < x.size() / E; ++row) {
     Real* const d = y.data() + row * E;
     if (model_.config.norm == Norm::layernorm) {
       Real sum;
       adder_.add_up(
-          order(std::string(name) + " sum", E), {}, 1, [&](std::size_t k) { return d[k]; },
+          order(part.name + " sum", E), {}, 1, [&](std::size_t k) { return d[k]; },
           [&](std::size_t) { return &one; }, &sum);
       const Real mean = kept(sum / extent, Place::mean);
       for (std::size_t e = 0; e < E; ++e) d[e] = kept(d[e] - mean, Place::centered);
     }
     Real squares;
     adder_.add_up(
-        order(name, E), {}, 1, [&](std::size_t k) { return d[k]; },
+        order(part.name, E), {}, 1, [&](std::size_t k) { return d[k]; },
         [&](std::size_t k) { return d + k; }, &squares);
     const Real r = kept(Real{1} / std::sqrt(squares / extent + model_.eps), Place::root);
     for (std::size_t e = 0; e < E; ++e) {
-      const Real v = kept(d[e] * r, Place::normed) * weights.gain[e];
-      d[e] = kept(weights.bias.empty() ? v : kept(v, Place::gained) + weights.bias[e]);
+      const Real v = kept(d[e] * r, Place::normed) * gain[e];
+      d[e] = kept(part.biases.empty() ? v : kept(v, Place::gained) + part.biases[0][e]);
     }
   }
-  show(name, y);
   return y;
 }
 
@@ -164,38 +206,34 @@ Real Run<Real>::activation(Real g) {
 }
 
 template <class Real>
-auto Run<Real>::ffn(std::size_t layer, const Vector& x) -> Vector {
-  const auto& w = model_.layers[layer];
-  Vector hidden = project("gate", {{&x, &w.gate}});
-  if (model_.config.ffn == Ffn::swiglu || model_.config.ffn == Ffn::geglu) {
-    const Vector up = project("up", {{&x, &w.up}});
-    for (std::size_t i = 0; i < hidden.size(); ++i)
-      hidden[i] = kept(kept(activation(hidden[i]), Place::activated) * up[i]);
-  } else {
-    for (Real& v : hidden) v = kept(activation(v));
+auto Run<Real>::hidden(const Part<Real>& part) -> Vector {
+  Vector y = operand(part, 0);
+  const Vector* const up = part.of.operands.size() == 2 ? &operand(part, 1) : nullptr;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const Real activated = activation(y[i]);
+    y[i] = kept(up == nullptr ? activated : kept(activated, Place::activated) * (*up)[i]);
   }
-  show("hidden", hidden);
-  return hidden;
+  return y;
 }
 
 template <class Real>
-auto Run<Real>::project(std::string_view name, Inputs inputs) -> Vector {
+auto Run<Real>::project(const Part<Real>& part) -> Vector {
   // The terms of one sum, concatenated: the position of each in a row, and its row of weights.
   struct Term {
     const Real* x;
     std::size_t width;
     const Real* weights;
   };
+  const std::size_t columns = part.columns;
   std::vector<Term> terms;
-  for (const auto& [input, matrix] : inputs)
-    for (std::size_t k = 0; k < matrix->inputs(); ++k)
-      terms.push_back(
-          {input->data() + k, matrix->inputs(), matrix->numbers.data() + k * matrix->columns});
-  const Matrix& first = *inputs.begin()->second;
-  const std::size_t columns = first.columns;
+  for (std::size_t n = 0; n < part.weights.size(); ++n) {
+    const std::size_t inputs = part.weights[n].size() / columns;
+    for (std::size_t k = 0; k < inputs; ++k)
+      terms.push_back({operand(part, n).data() + k, inputs, part.weights[n].data() + k * columns});
+  }
   const Sums sums{arithmetic_.sums == NumberFormat::f32 ? NumberFormat::f64 : arithmetic_.sums,
                   arithmetic_.wire_roundings, arithmetic_.wire};
-  const Order& in = order(name, terms.size());
+  const Order& in = order(part.name, terms.size());
   Vector y(tokens_.size() * columns);
   for (std::size_t t = 0; t < tokens_.size(); ++t) {
     Real* const out = y.data() + t * columns;
@@ -204,43 +242,41 @@ auto Run<Real>::project(std::string_view name, Inputs inputs) -> Vector {
         [&](std::size_t k) { return terms[k].weights; }, out);
     for (std::size_t c = 0; c < columns; ++c) {
       Real v = kept(out[c], Place::sum);
-      if (!first.scales.empty()) v *= first.scales[c];
-      for (const auto& [input, matrix] : inputs)
-        if (!matrix->bias.empty()) v += matrix->bias[c];
+      if (!part.scales.empty()) v *= part.scales[c];
+      for (const Vector& bias : part.biases) v += bias[c];
       out[c] = kept(v);
     }
   }
-  show(name, y);
   return y;
 }
 
 template <class Real>
-auto Run<Real>::add(std::string_view name, const Vector& x, const Vector& y) -> Vector {
+auto Run<Real>::add(const Vector& x, const Vector& y) -> Vector {
   Vector sum(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) sum[i] = kept(x[i] + y[i]);
-  if (!name.empty()) show(name, sum);
   return sum;
 }
 
 /// The logits of each row's last token.
 template <class Real>
-void Run<Real>::unembed(const Vector& x) {
-  const std::size_t E = at(model_.config.E);
-  const Matrix& w = model_.unembed;
-  const Order& in = order("logits", E);
-  Vector y(last_.size() * w.columns);
+auto Run<Real>::logits(const Part<Real>& part) -> Vector {
+  const std::size_t columns = part.columns;
+  const Vector &x = operand(part, 0), &w = part.weights[0];
+  const std::size_t inputs = w.size() / columns;
+  const Order& in = order(part.name, inputs);
+  Vector y(last_.size() * columns);
   for (std::size_t row = 0; row < last_.size(); ++row) {
-    const Real* const from = x.data() + last_[row] * E;
-    Real* const out = y.data() + row * w.columns;
+    const Real* const from = x.data() + last_[row] * inputs;
+    Real* const out = y.data() + row * columns;
     adder_.add_up(
-        in, {}, w.columns, [&](std::size_t k) { return from[k]; },
-        [&](std::size_t k) { return w.numbers.data() + k * w.columns; }, out);
-    for (std::size_t v = 0; v < w.columns; ++v) {
+        in, {}, columns, [&](std::size_t k) { return from[k]; },
+        [&](std::size_t k) { return w.data() + k * columns; }, out);
+    for (std::size_t v = 0; v < columns; ++v) {
       out[v] = kept(kept(out[v], Place::sum) * model_.logit_scale, Place::logits);
-      if (!w.bias.empty()) out[v] = kept(out[v] + w.bias[v], Place::logits);
+      for (const Vector& bias : part.biases) out[v] = kept(out[v] + bias[v], Place::logits);
     }
   }
-  show("logits", y, true);
+  return y;
 }
 
 template <class Real>

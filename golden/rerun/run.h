@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <string>
 #include <string_view>
@@ -40,18 +39,14 @@ class Run {
 
  private:
   using Vector = std::vector<Real>;
-  using Matrix = typename Model<Real>::Matrix;
-  using Inputs = std::initializer_list<std::pair<const Vector*, const Matrix*>>;
+  using Parts = typename Model<Real>::Parts;
 
   /// A token that is not padding: its row, its place in [BL], its position.
   struct Token {
     std::size_t row, place, position;
   };
-  /// Keys and values of one row in one layer, by position.
-  struct Cache {
-    Vector k, v;
-  };
-  using Caches = std::vector<std::vector<Cache>>;  // by layer, by row
+  /// Of a layer the numbers of each cache by its name, by row, by position.
+  using Caches = std::vector<std::map<std::string, std::vector<Vector>>>;
 
   /// The drawn forms of formulas that textbooks write in several ways.
   struct Forms {
@@ -75,29 +70,48 @@ class Run {
   void begin(const PassPlan& plan);
   void start_from_prefixes(const PassPlan& plan);
 
-  Vector embed(const IntTensor& ids);
-  Vector block(std::size_t layer, const Vector& x);
-  Vector norm(std::string_view name, const Vector& x, const typename Model<Real>::Norm& weights);
-  Vector attention(std::size_t layer, const Vector& x);
-  void rotate(std::string_view name, Vector& x);
-  void append(std::size_t layer, Vector k, Vector v);
+  /// Computes the values of a section from the stream that it reads, and returns the last one.
+  Vector section(const Parts& parts, Vector in);
+  /// Returns a value; nothing for a cache, for what attention computes with its mean, and for the
+  /// sum of a parallel block whose terms are added one by one.
+  Vector value(const Part<Real>& part);
+  Vector embed(const Part<Real>& part);
+  Vector norm(const Part<Real>& part);
+  Vector rotation(const Part<Real>& part);
+  void append(const Part<Real>& part);
+  Vector attention(const Part<Real>& part);
+  /// The names by which the sums of attention have their orders.
+  struct Attention {
+    const Part<Real>& scores;
+    const std::string &denominator, &mean;
+  };
   /// Computes attention for one head of one token.
-  void attend(const Token& token, std::size_t head, const Real* q, const Cache& cache, Real* out);
-  Vector ffn(std::size_t layer, const Vector& x);
+  void attend(const Attention& of, const Token& token, std::size_t head, const Real* q,
+              const Vector& keys, const Vector& values, Real* out);
+  Vector hidden(const Part<Real>& part);
   Real activation(Real gate);
-  Vector outputs(std::size_t layer, const Vector& x, const Vector& attn, const Vector& hidden);
-  void unembed(const Vector& x);
-
   /// Computes the sum S over all terms, then scale and biases, and stores the result.
-  Vector project(std::string_view name, Inputs inputs);
-  Vector add(std::string_view name, const Vector& x, const Vector& y);
+  Vector project(const Part<Real>& part);
+  Vector project_terms(const Part<Real>& part);
+  Vector logits(const Part<Real>& part);
+  Vector addition(const Part<Real>& part);
+  Vector add(const Vector& x, const Vector& y);
+
+  const Vector& operand(const Part<Real>& part, std::size_t i) const {
+    return values_.at(part.of.operands[i]);
+  }
+  /// Returns a part of the section by name.
+  const Part<Real>& part_of(const std::string& name) const;
+  std::map<std::string, std::vector<Vector>>& caches_of_layer() {
+    return (plan_.phase == Phase::prefix ? prefixes_ : caches_)[static_cast<std::size_t>(layer_)];
+  }
   /// Returns the order of the sums, of n terms each, for a value of this layer.
   const Order& order(std::string_view name, std::size_t n);
 
   std::string id(std::string_view name) const;
   /// Shows a value [BL…] or, with `last`, [B…] for the last tokens alone.
   void show(std::string_view name, const Vector& rows, bool last = false);
-  void show_cache(std::size_t layer, std::string_view name, Vector Cache::*part);
+  void show_cache(const std::string& name);
 
   const Model<Real>& model_;
   const Arithmetic& arithmetic_;
@@ -112,7 +126,10 @@ class Run {
   PassPlan plan_;
   std::vector<Token> tokens_;
   std::vector<std::size_t> last_;  // indices into tokens_ of each row's last token
+  const IntTensor* ids_ = nullptr;
   std::int64_t layer_ = 0;
+  const Parts* parts_ = nullptr;                                 // of the current section
+  std::map<std::string, Vector> values_;                         // of the current section, and "in"
   std::map<std::pair<std::string, std::size_t>, Order> orders_;  // for the current layer
   Vector scores_;                                                // for one query
 };

@@ -3,17 +3,6 @@
 #include <fmt/format.h>
 
 namespace shardproof::bounds {
-std::string_view formula_of(std::string_view name) {
-  if (name == "norm" || name == "norm2" || name == "final_norm") return "norm";
-  if (name == "q_rot" || name == "k_rot") return "rope";
-  if (name == "mid") return "out";
-  for (const std::string_view own : {"embed", "score", "exp", "attn", "hidden", "out"})
-    if (name == own) return own;
-  for (const std::string_view sum :
-       {"q", "k", "v", "gate", "up", "attn_out", "ffn_out", "block_out", "logits"})
-    if (name == sum) return "sum";
-  return "";
-}
 
 Rounds Way::rounds(std::string_view key) const {
   const auto places = places_of(formula_);

@@ -12,9 +12,6 @@
 
 namespace shardproof::bounds {
 
-/// Returns the formula that computes a named value, or "" if that formula has no rounding places.
-std::string_view formula_of(std::string_view name);
-
 /// One way of rounding a formula: the places that round, and the places where that is unknown.
 class Way {
  public:

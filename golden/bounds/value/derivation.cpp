@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::bounds {
@@ -14,6 +15,14 @@ NumberFormat format_of(std::string_view name, const ModelConfig& config,
   if (row == nullptr) return declared.unstored();
   if (row->cache && config.cache == CacheType::bf16) return NumberFormat::bf16;
   return row->stored ? declared.values : declared.unstored();
+}
+
+std::vector<std::size_t> rows_of_logits(const PassPlan& pass, std::size_t L) {
+  std::vector<std::size_t> rows;
+  for (const PassRows& group : pass.rows)
+    for (std::int64_t r = 0; r < group.rows; ++r)
+      rows.push_back(rows.size() * L + at(std::max<std::int64_t>(group.tokens - 1, 0)));
+  return rows;
 }
 
 Derivation::Derivation(const Weights& weights, const Passes& passes,

@@ -23,6 +23,10 @@ namespace shardproof::bounds {
 NumberFormat format_of(std::string_view name, const ModelConfig& config,
                        const DeclaredArithmetic& declared);
 
+/// Returns the rows of final_norm [BL] that logits are made of: each row's last token. A row
+/// without tokens may read any place.
+std::vector<std::size_t> rows_of_logits(const PassPlan& pass, std::size_t L);
+
 /// Computes what the values of a dump imply for one another: each value of the logical, unsharded
 /// model from its operands, as the dump has them, or derived in turn where it lacks them. Replay is
 /// that of models of keys, TextReplay (golden/bounds/text) that of texts.

@@ -21,6 +21,15 @@ void require_shape(const std::string& id, const IntervalTensor& value, const Sha
                                        fmt::join(value.shape, ","), fmt::join(shape, ",")));
 }
 
+/// The formulas whose places of rounding (weights/model/rounding_places.h) composites have, in the
+/// order of CompositeKind.
+constexpr std::string_view kFormulas[] = {"embed", "norm", "sum", "rope", "",       "score",
+                                          "",      "exp",  "",    "attn", "hidden", "out"};
+
+std::string_view formula_of(CompositeKind kind) {
+  return kFormulas[static_cast<std::size_t>(kind)];
+}
+
 /// Returns whether the id belongs to the pass: "decode.1.layer0.q" to "decode.1".
 bool is_of_pass(const std::string& id, const std::string& pass) {
   return id.size() > pass.size() && id.starts_with(pass) && id[pass.size()] == '.';
@@ -34,7 +43,18 @@ Replay::Replay(const Weights& weights, const Passes& passes,
     : Derivation(weights, passes, ids, dump, declared),
       config_(weights.config()),
       of_matrices_(declared.of_matrix_product()),
-      threads_(&calling_thread()) {}
+      threads_(&calling_thread()) {
+  const WeightType stored = weights.stored_type();
+  for (const NamedComposites& some :
+       {composites_of(config_, stored), block_terms_of(config_, stored)})
+    composites_.insert(some.begin(), some.end());
+  for (const auto& [name, composite] : composites_)
+    if (composite.kind == CompositeKind::mean) mean_ = name;
+}
+
+Way Replay::way_of(const Place& p, const DeclaredArithmetic& by) const {
+  return declared_way(formula_of(composite(p.name).kind), by);
+}
 
 void Replay::assume(const std::string& id, IntervalTensor value) {
   known_[id] = std::move(value);
@@ -65,15 +85,11 @@ Replay::Place Replay::place_of(const std::string& id) const {
       for (std::int64_t layer = 0; layer < (spec.per_layer ? config_.layers : 1); ++layer)
         if (!spec.integer && id == checkpoint_id(p.name, layer, spec.name))
           return {p.name, layer, spec.name};
-    for (const std::string_view term : {"attn_out", "ffn_out"})
+    for (const std::string_view term : kBlockTerms)
       for (std::int64_t layer = 0; layer < config_.layers && is_block_term(term, config_); ++layer)
         if (id == checkpoint_id(p.name, layer, term)) return {p.name, layer, std::string(term)};
   }
   throw Error("bounds_c1", fmt::format("the model has no value \"{}\" that bounds hold", id));
-}
-
-bool Replay::has(std::string_view name) const {
-  return has_weight(config_, name, weights_.stored_type());
 }
 
 const Tensor& Replay::matrix(std::int64_t layer, std::string_view name) const {
@@ -82,11 +98,6 @@ const Tensor& Replay::matrix(std::int64_t layer, std::string_view name) const {
 
 IntervalTensor Replay::weight(std::int64_t layer, std::string_view name) const {
   return IntervalTensor(matrix(layer, name));
-}
-
-bool is_block_term(std::string_view name, const ModelConfig& config) {
-  return config.rows == nullptr && config.block == Block::parallel &&
-         (name == "attn_out" || name == "ffn_out");
 }
 
 bool is_matrix_product(std::string_view name) {
@@ -100,89 +111,55 @@ const DeclaredArithmetic& Replay::declared(const Place& place) const {
   return is_matrix_product(place.name) ? of_matrices_ : declared_;
 }
 
-const IntervalTensor& Replay::stream(const Place& p) {
-  return p.layer == 0 ? fusible({p.pass, 0, ""}, "embed")
-                      : fusible({p.pass, p.layer - 1, ""}, "out");
+Replay::Place Replay::operand_of(const Place& p, std::size_t operand) const {
+  const std::string& name = composite(p.name).operands.at(operand);
+  if (name != "in") return {p.pass, p.layer, name};
+  const std::int64_t before = (value_row(p.name)->per_layer ? p.layer : config_.layers) - 1;
+  const TextSection section = before < 0 ? TextSection::embedding : TextSection::layer;
+  return {p.pass, std::max<std::int64_t>(before, 0), std::string(result_of(section))};
 }
 
-std::string Replay::before(const Place& p) const {
-  return p.layer == 0 ? checkpoint_id(p.pass, 0, "embed")
-                      : checkpoint_id(p.pass, p.layer - 1, "out");
-}
-
-const IntervalTensor& Replay::operand(const Place& of, std::string_view name) {
-  const std::string id = checkpoint_id(of.pass, of.layer, name);
+const IntervalTensor& Replay::operand(const Place& p) {
+  const std::string id = id_of(p);
   if (const auto known = known_.find(id); known != known_.end()) return known->second;
   if (const auto dumped = dump_.find(id); dumped != dump_.end()) {
-    const PassPlan& plan = pass(of.pass);
-    const Shape shape =
-        shape_of(value_row(name)->dims, config_, extents_of(plan, *value_row(name)));
-    require_shape(id, dumped->second, shape);
+    const ValueRow& row = *value_row(p.name);
+    require_shape(id, dumped->second, shape_of(row.dims, config_, extents_of(pass(p.pass), row)));
     return known_[id] = dumped->second;
   }
-  const Place place{of.pass, of.layer, std::string(name)};
   const bool exactly = std::exchange(exactly_, false);  // operands stay as dumped or declared
-  IntervalTensor before = derive(place);
-  IntervalTensor made = before.rounded(format_at(place));
+  IntervalTensor before = derive(p);
+  IntervalTensor rounded = before.rounded(format_at(p));
   exactly_ = exactly;
-  if (narrow_storage(format_at(place))) unrounded_[id] = hull(before, made);
-  return known_[id] = std::move(made);
+  if (narrow_storage(format_at(p))) unrounded_[id] = hull(before, rounded);
+  return known_[id] = std::move(rounded);
 }
 
-const IntervalTensor& Replay::fusible(const Place& of, std::string_view name) {
-  const IntervalTensor& rounded = operand(of, name);
-  const auto before = unrounded_.find(checkpoint_id(of.pass, of.layer, name));
+const IntervalTensor& Replay::fusible(const Place& p) {
+  const IntervalTensor& rounded = operand(p);
+  const auto before = unrounded_.find(id_of(p));
   return exactly_ || before == unrounded_.end() ? rounded : before->second;
 }
 
-const IntervalTensor& Replay::value(const std::string& id) {
-  const Place at = place_of(id);
-  return operand({at.pass, at.layer, ""}, at.name);
-}
+const IntervalTensor& Replay::value(const std::string& id) { return operand(place_of(id)); }
 
 std::vector<std::string> Replay::operands(const std::string& of) const {
   const Place p = place_of(of);
-  const ModelConfig& c = config_;
-  const bool serial = c.block == Block::serial, turns = rotates(c);
-  const bool gated = c.ffn == Ffn::swiglu || c.ffn == Ffn::geglu;
-  const auto id = [&](std::string_view name) { return checkpoint_id(p.pass, p.layer, name); };
-  const std::string& n = p.name;
+  const Composite& c = composite(p.name);
   std::vector<std::string> ids;
-  for (const Projection::Term& term : projection_of(n, c).terms) ids.push_back(id(term.operand));
-  if (!ids.empty()) return ids;
-  if (n == "norm") return {before(p)};
-  if (n == "norm2") return {id("mid")};
-  if (n == "final_norm") return {checkpoint_id(p.pass, c.layers - 1, "out")};
-  if (n == "q_rot") return {id("q")};
-  if (n == "k_rot") return {id("k")};
-  if (n == "k_cache" || n == "v_cache") {
-    const std::string& previous = pass(p.pass).previous;
-    ids.push_back(id(n == "v_cache" ? "v" : turns ? "k_rot" : "k"));
-    if (!previous.empty()) ids.push_back(checkpoint_id(previous, p.layer, n));
-    return ids;
-  }
+  for (std::size_t i = 0; i < c.operands.size(); ++i) ids.push_back(id_of(operand_of(p, i)));
+  if (c.kind == CompositeKind::cache && !pass(p.pass).previous.empty())
+    ids.push_back(checkpoint_id(pass(p.pass).previous, p.layer, p.name));
   // Attention also reads the caches of the prefixes.
-  const auto with_prefix = [&](std::vector<std::string> all, std::string_view cache) {
-    all.push_back(id(cache));
-    if (const PassPlan* const filled = prefix_of(pass(p.pass)))
-      all.push_back(checkpoint_id(filled->name, p.layer, cache));
-    return all;
-  };
-  if (n == "score") return with_prefix({id(turns ? "q_rot" : "q")}, "k_cache");
-  if (n == "max") return {id("score")};
-  if (n == "exp") return {id("score"), id("max")};
-  if (n == "denom") return {id("exp")};
-  if (n == "attn") return with_prefix({id("exp"), id("denom")}, "v_cache");
-  if (n == "hidden") return gated ? std::vector{id("gate"), id("up")} : std::vector{id("gate")};
-  if (n == "mid") return {before(p), id("attn_out")};
-  if (n == "out" && serial) return {id("mid"), id("ffn_out")};
-  if (n == "out") {
-    const bool terms =
-        !dumped(id("block_out")) && (dumped(id("attn_out")) || dumped(id("ffn_out")));
-    return terms ? std::vector{before(p), id("attn_out"), id("ffn_out")}
-                 : std::vector{before(p), id("block_out")};
-  }
-  return {};  // embed: depends on ids only
+  const bool attends = c.kind == CompositeKind::score || c.kind == CompositeKind::mean;
+  if (const PassPlan* const filled = attends ? prefix_of(pass(p.pass)) : nullptr)
+    ids.push_back(checkpoint_id(filled->name, p.layer, c.operands.back()));
+  if (c.kind != CompositeKind::addition || config_.block != Block::parallel || dumped(ids.back()))
+    return ids;
+  std::vector<std::string> terms{ids[0]};
+  for (const std::string_view term : kBlockTerms)
+    terms.push_back(checkpoint_id(p.pass, p.layer, term));
+  return dumped(terms[1]) || dumped(terms[2]) ? terms : ids;
 }
 
 ValueVerdict Replay::judge(const std::string& id) {
@@ -239,16 +216,16 @@ DeclaredArithmetic Replay::arithmetic(const Place& p) const {
 
 IntervalTensor Replay::derive(const Place& p) {
   const DeclaredArithmetic by = arithmetic(p);
-  return compute({p, by, declared_way(formula_of(p.name), by)});
+  return compute({p, by, way_of(p, by)});
 }
 
 std::vector<Replay::Variant> Replay::variants(const std::string& id) {
   const Place p = place_of(id);
   const DeclaredArithmetic& by = declared(p);
-  const std::string_view formula = formula_of(p.name);
-  const std::vector<Way> ways = ways_of(formula, by);
+  const CompositeKind kind = composite(p.name).kind;
+  const std::vector<Way> ways = ways_of(formula_of(kind), by);
   std::vector<Variant> all;
-  if (formula == "sum") {
+  if (kind == CompositeKind::product) {
     std::vector<IntervalTensor> by_way = project({p, by, ways[0]}, Stage::finished, ways);
     for (std::size_t w = 0; w < ways.size(); ++w)
       all.push_back({ways[w].words(), std::move(by_way[w])});
@@ -259,22 +236,35 @@ std::vector<Replay::Variant> Replay::variants(const std::string& id) {
 }
 
 IntervalTensor Replay::compute(const Making& m) {
-  const std::string& name = m.at.name;
-  if (name == "embed") return embed(m, Stage::finished);
-  if (name == "norm" || name == "norm2" || name == "final_norm") return normalize(m);
-  if (name == "q_rot" || name == "k_rot") return rotate(m);
-  if (name == "k_cache" || name == "v_cache") return append_to_cache(m.at);
-  if (name == "score") return scores(m, Stage::finished);
-  if (name == "max" || name == "exp" || name == "denom") return softmax(m);
-  if (name == "attn") return mean(m, Stage::finished);
-  if (name == "hidden") return hidden(m);
-  if (name == "out" || name == "mid") return add_residual(m);
-  return project(m, Stage::finished);
+  switch (composite(m.at.name).kind) {
+    case CompositeKind::lookup:
+      return embed(m, Stage::finished);
+    case CompositeKind::norm:
+      return normalize(m);
+    case CompositeKind::rotation:
+      return rotate(m);
+    case CompositeKind::cache:
+      return append_to_cache(m.at);
+    case CompositeKind::score:
+      return scores(m, Stage::finished);
+    case CompositeKind::maximum:
+    case CompositeKind::exponential:
+    case CompositeKind::denominator:
+      return softmax(m);
+    case CompositeKind::mean:
+      return mean(m, Stage::finished);
+    case CompositeKind::activation:
+      return hidden(m);
+    case CompositeKind::addition:
+      return add_residual(m);
+    default:
+      return project(m, Stage::finished);
+  }
 }
 
 IntervalTensor Replay::embed(const Making& m, Stage stage) const {
   const Place& p = m.at;
-  const Tensor& table = weights_.at("embed");
+  const Tensor& table = weights_.at(composite(p.name).weights[0]);
   const auto given = ids_.find(p.pass);
   const PassPlan& plan = pass(p.pass);
   if (given == ids_.end() || given->second.shape != Shape{plan.batch(), plan.L})

@@ -18,9 +18,10 @@
 #include "golden/bounds/number/rounding.h"
 #include "golden/bounds/value/derivation.h"
 #include "golden/bounds/value/matrix_sums.h"
-#include "golden/bounds/value/projection.h"
 #include "weights/base/error.h"
 #include "weights/model/passes.h"
+#include "weights/model/registry.h"
+#include "weights/text/composites.h"
 
 namespace shardproof::bounds {
 
@@ -36,10 +37,6 @@ struct ValueVerdict {
   Interval expected;  ///< the values that would be right
   double actual = 0.0;
 };
-
-/// Returns whether a value is one of the two terms of a parallel block's sum: attn_out, from attn
-/// and wo, or ffn_out, from hidden and w_out. The model does not name them; a dump may.
-bool is_block_term(std::string_view name, const ModelConfig& config);
 
 /// Returns whether a value is a product with the matrices of its layer: q, k, v, gate, up,
 /// attn_out, ffn_out and block_out.
@@ -122,37 +119,41 @@ class Replay : public Derivation {
     Number sum, mean, squares;
   };
 
-  /// Returns an operand as dumped, or derived and rounded.
-  const IntervalTensor& operand(const Place& at, std::string_view name);
-  /// Returns an operand of an operation that engines fuse with the preceding one: if a 16-bit value
+  static std::string id_of(const Place& p) { return checkpoint_id(p.pass, p.layer, p.name); }
+  const Composite& composite(const std::string& name) const { return composites_.at(name); }
+  /// Returns where an operand of a value's composite is.
+  Place operand_of(const Place& at, std::size_t operand) const;
+  /// Returns a value as dumped, or derived and rounded.
+  const IntervalTensor& operand(const Place& value);
+  /// Returns a value for an operation that engines fuse with the preceding one: if a 16-bit value
   /// is not in the dump, the hull of the unrounded and the rounded number.
-  const IntervalTensor& fusible(const Place& at, std::string_view name);
-  bool is_given(const std::string& id) const { return dump_.contains(id) || assumed_.contains(id); }
+  const IntervalTensor& fusible(const Place& value);
+  bool is_given(const Place& value) const {
+    const std::string id = id_of(value);
+    return dump_.contains(id) || assumed_.contains(id);
+  }
   IntervalTensor derive(const Place& at);
+  /// Returns the way of rounding a value's composite that its arithmetic declares.
+  Way way_of(const Place& at, const DeclaredArithmetic& by) const;
   /// Returns the arithmetic in effect for a value: as declared, or exact under make_exactly.
   DeclaredArithmetic arithmetic(const Place& at) const;
   IntervalTensor compute(const Making& m);
   IntervalTensor weight(std::int64_t layer, std::string_view name) const;
   const Tensor& matrix(std::int64_t layer, std::string_view name) const;
-  bool has(std::string_view name) const;
-  /// Returns the id of the block's input: the previous layer's out, or embed.
-  std::string before(const Place& at) const;
-  /// Returns the block's input, for an operation that may be fused with it.
-  const IntervalTensor& stream(const Place& at);
 
   IntervalTensor embed(const Making& m, Stage stage) const;
   IntervalTensor normalize(const Making& m);
   NormRow norm_row(const Making& m, const IntervalTensor& x, std::size_t row) const;
-  /// Returns the input of a norm.
-  const IntervalTensor& input_of_norm(const Place& at);
+  /// Returns whether a product is the head's, of each row's last token.
+  static bool is_logits(const Place& product) {
+    return product.name == result_of(TextSection::head);
+  }
   Product product_of(const Place& at, const DeclaredArithmetic& by);
-  std::optional<Axes> axes_that_cut(const Place& at, const std::string& operand,
-                                    const std::string& letters) const;
+  std::optional<Axes> axes_that_cut(const Place& operand, const std::string& letters) const;
   /// Returns one chip's partial sum: the hull with and without rounding its terms first.
   Number partial(const Product& product, std::span<const Sum> terms, const DeclaredArithmetic& by,
                  Rounds rounds) const;
-  void cut(const Place& at, Product& product, const std::vector<Projection::Term>& terms,
-           const DeclaredArithmetic& by) const;
+  void cut(const Place& at, Product& product, const DeclaredArithmetic& by) const;
   /// Applied to a partial sum before it is sent; `first` marks the first chip.
   using Epilogue = std::function<Number(const Number& partial, bool first)>;
   Number reduce_sums(const Product& product, const Sums& sums, const DeclaredArithmetic& by,
@@ -166,13 +167,12 @@ class Replay : public Derivation {
   IntervalTensor rotate(const Making& m);
   IntervalTensor append_to_cache(const Place& at);
   /// Returns a cache as an earlier pass leaves it; unknown numbers for an unknown pass.
-  const IntervalTensor& cache_of(const std::string& pass, std::int64_t layer,
-                                 std::string_view cache);
+  const IntervalTensor& cache_of(const Place& cache);
   /// Returns a cache as attention reads it: per row the slots of its prefix, then its own.
-  IntervalTensor read(const Place& at, std::string_view cache);
+  IntervalTensor read(const Place& cache);
   /// Returns the score of a head's key at one position for the query at another, from q·k.
-  Number score(const Making& m, const IntervalSum& sum, std::size_t head, std::int64_t key,
-               std::int64_t query, Rounds qk) const;
+  Number score(const Making& m, const Composite& of, const IntervalSum& sum, std::size_t head,
+               std::int64_t key, std::int64_t query, Rounds qk) const;
   IntervalTensor scores(const Making& m, Stage stage);
   IntervalTensor softmax(const Making& m);
   IntervalTensor mean(const Making& m, Stage stage);
@@ -186,7 +186,9 @@ class Replay : public Derivation {
   IntervalTensor add_terms(const Making& m);
 
   const ModelConfig& config_;
-  DeclaredArithmetic of_matrices_;  ///< for products with the layers' matrices
+  std::map<std::string, Composite> composites_;  ///< by name
+  std::string mean_;                             ///< name of attention's mean
+  DeclaredArithmetic of_matrices_;               ///< for products with the layers' matrices
   Threads* threads_;
   Known known_;
   Known unrounded_;  ///< 16-bit values that the dump lacks: hull of unrounded and rounded

@@ -23,9 +23,10 @@ void may_be_stored(IntervalTensor& y, const DeclaredArithmetic& by) {
 
 IntervalTensor Replay::rotate(const Making& m) {
   const Place& p = m.at;
-  const IntervalTensor& x = fusible(p, p.name.substr(0, 1));
-  const IntervalTensor cosines = IntervalTensor(weights_.at("rope_cos")),
-                       sines = IntervalTensor(weights_.at("rope_sin"));
+  const IntervalTensor& x = fusible(operand_of(p, 0));
+  const std::vector<std::string>& tables = composite(p.name).weights;
+  const IntervalTensor cosines = IntervalTensor(weights_.at(tables[0])),
+                       sines = IntervalTensor(weights_.at(tables[1]));
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(x.shape[1]), heads = at(x.shape[2]), Q = at(x.shape[3]);
   const std::size_t pairs = at(cosines.shape[1]);
@@ -55,13 +56,11 @@ IntervalTensor Replay::rotate(const Making& m) {
   return y;
 }
 
-const IntervalTensor& Replay::cache_of(const std::string& pass_name, std::int64_t layer,
-                                       std::string_view cache) {
-  const std::string id = checkpoint_id(pass_name, layer, cache);
-  if (!forgotten_.contains(pass_name) || dump_.contains(id) || known_.contains(id))
-    return operand({pass_name, layer, ""}, cache);
-  const ValueRow& row = *value_row(cache);
-  IntervalTensor unknown(shape_of(row.dims, config_, extents_of(pass(pass_name), row)));
+const IntervalTensor& Replay::cache_of(const Place& cache) {
+  const std::string id = id_of(cache);
+  if (!forgotten_.contains(cache.pass) || dumped(id) || known_.contains(id)) return operand(cache);
+  const ValueRow& row = *value_row(cache.name);
+  IntervalTensor unknown(shape_of(row.dims, config_, extents_of(pass(cache.pass), row)));
   unknown.radius.assign(unknown.size(), kInfinity);
   unknown.likely = unknown.radius;
   return known_[id] = std::move(unknown);
@@ -69,12 +68,11 @@ const IntervalTensor& Replay::cache_of(const std::string& pass_name, std::int64_
 
 IntervalTensor Replay::append_to_cache(const Place& p) {
   const PassPlan& plan = pass(p.pass);
-  const bool keys = p.name == "k_cache";
-  const IntervalTensor& added = operand(p, !keys ? "v" : rotates(config_) ? "k_rot" : "k");
+  const IntervalTensor& added = operand(operand_of(p, 0));
   const std::size_t B = at(added.shape[0]), L = at(added.shape[1]);
   const std::size_t head = at(config_.K * config_.Q);
   IntervalTensor before;
-  if (!plan.previous.empty()) before = cache_of(plan.previous, p.layer, p.name);
+  if (!plan.previous.empty()) before = cache_of({plan.previous, p.layer, p.name});
   const std::size_t old = before.size() == 0 ? 0 : at(before.shape[1]);
   const std::size_t M = old + L;
   IntervalTensor y(Shape{added.shape[0], static_cast<std::int64_t>(M), config_.K, config_.Q});
@@ -92,12 +90,12 @@ IntervalTensor Replay::append_to_cache(const Place& p) {
   return y;
 }
 
-IntervalTensor Replay::read(const Place& p, std::string_view cache) {
-  const IntervalTensor& own = operand(p, cache);
-  const PassPlan& plan = pass(p.pass);
+IntervalTensor Replay::read(const Place& cache) {
+  const IntervalTensor& own = operand(cache);
+  const PassPlan& plan = pass(cache.pass);
   const PassPlan* const filled = prefix_of(plan);
   if (filled == nullptr) return own;
-  const IntervalTensor& prefix = cache_of(filled->name, p.layer, cache);
+  const IntervalTensor& prefix = cache_of({filled->name, cache.layer, cache.name});
   const std::int64_t B = own.shape[0], P = plan.prefix.length;
   const std::size_t head = at(own.shape[2] * own.shape[3]);
   const std::size_t of_prefix = at(P) * head, of_row = at(own.shape[1]) * head;
@@ -114,24 +112,24 @@ IntervalTensor Replay::read(const Place& p, std::string_view cache) {
   return y;
 }
 
-Number Replay::score(const Making& m, const IntervalSum& sum, std::size_t head, std::int64_t key,
-                     std::int64_t query, Rounds qk) const {
+Number Replay::score(const Making& m, const Composite& of, const IntervalSum& sum, std::size_t head,
+                     std::int64_t key, std::int64_t query, Rounds qk) const {
   const Operations by(m.by);
   Number s = rounded_if(as_value(sum.value(m.by), m.by), qk, m.by.values);
   // Two roundings: of the scale's root and of its reciprocal.
   Number scale = by.constant(scale_of_scores(config_.softmax, static_cast<double>(config_.Q)));
   scale.worst *= 2, scale.likely *= 2;
   s = by.times(s, scale);
-  if (config_.rope != Rope::alibi) return s;
-  const auto slope = static_cast<double>(weights_.at("alibi_slopes").data[head]);
+  if (of.weights.empty()) return s;
+  const auto slope = static_cast<double>(weights_.at(of.weights[0]).data[head]);
   const Number back{static_cast<double>(key) - static_cast<double>(query), 0.0, 0.0};
   return by.plus(s, by.times({slope, 0.0, 0.0}, back));
 }
 
 IntervalTensor Replay::scores(const Making& m, Stage stage) {
   const Place& p = m.at;
-  const IntervalTensor& q = operand(p, rotates(config_) ? "q_rot" : "q");
-  const IntervalTensor k = read(p, "k_cache");
+  const IntervalTensor& q = operand(operand_of(p, 0));
+  const IntervalTensor k = read(operand_of(p, 1));
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(q.shape[1]), H = at(q.shape[2]), Q = at(q.shape[3]);
   const std::size_t M = at(k.shape[1]), K = at(k.shape[2]);
@@ -145,7 +143,8 @@ IntervalTensor Replay::scores(const Making& m, Stage stage) {
       for (std::size_t c = 0; c < Q; ++c) sum.add(q.number(n * Q + c), k.number(key + c));
       y.set(n * M + j, stage == Stage::raw
                            ? sum.value(m.by)
-                           : score(m, sum, h, static_cast<std::int64_t>(j), t, m.way.rounds("qk")));
+                           : score(m, composite(p.name), sum, h, static_cast<std::int64_t>(j), t,
+                                   m.way.rounds("qk")));
     }
   }
   if (stage == Stage::finished) may_be_stored(y, m.by);
@@ -155,17 +154,18 @@ IntervalTensor Replay::scores(const Making& m, Stage stage) {
 IntervalTensor Replay::softmax(const Making& m) {
   const Place& p = m.at;
   const PassPlan& plan = pass(p.pass);
-  const IntervalTensor& s = operand(p, "score");
+  const CompositeKind kind = composite(p.name).kind;
+  const bool exponentials = kind == CompositeKind::exponential;
+  // The denominator's operand has the scores' shape.
+  const IntervalTensor& s = operand(operand_of(p, 0));
   const std::size_t L = at(s.shape[1]), H = at(s.shape[2]), M = at(s.shape[3]);
-  const bool exponentials = p.name == "exp";
   IntervalTensor y(exponentials ? s.shape : Shape{s.shape[0], s.shape[1], s.shape[2]});
-  const IntervalTensor* const top = exponentials ? &operand(p, "max") : nullptr;
-  const IntervalTensor* const e = p.name == "denom" ? &operand(p, "exp") : nullptr;
+  const IntervalTensor* const top = exponentials ? &operand(operand_of(p, 1)) : nullptr;
   const Operations by(m.by);
   for (std::size_t n = 0; n < s.size() / std::max<std::size_t>(M, 1); ++n) {
     const std::size_t seen = std::min(M, visible(plan, n / H / L, n / H % L));
     const std::size_t row = n * M;
-    if (p.name == "max") {
+    if (kind == CompositeKind::maximum) {
       const auto most = [&](const std::vector<double>& of) {
         return *std::max_element(of.begin() + static_cast<std::ptrdiff_t>(row),
                                  of.begin() + static_cast<std::ptrdiff_t>(row + seen));
@@ -178,7 +178,7 @@ IntervalTensor Replay::softmax(const Making& m) {
                                          m.by.values));
     } else {
       IntervalSum sum;
-      for (std::size_t j = 0; j < seen; ++j) sum.add(e->number(row + j), {1.0, 0.0, 0.0});
+      for (std::size_t j = 0; j < seen; ++j) sum.add(s.number(row + j), {1.0, 0.0, 0.0});
       y.set(n, sum.value(m.by));
     }
   }
@@ -188,9 +188,9 @@ IntervalTensor Replay::softmax(const Making& m) {
 
 std::optional<IntervalTensor> Replay::expected_probs(const std::string& pass_name,
                                                      std::int64_t layer) {
-  const Place p{pass_name, layer, "denom"};
-  const IntervalTensor& e = operand(p, "exp");
-  const IntervalTensor& Z = operand(p, "denom");
+  const Place p{pass_name, layer, mean_};
+  const IntervalTensor& e = operand(operand_of(p, 0));
+  const IntervalTensor& Z = operand(operand_of(p, 1));
   const DeclaredArithmetic d = arithmetic({pass_name, layer, "probs"});
   const Operations by(d);
   const std::size_t M = at(e.shape[3]);
@@ -203,11 +203,11 @@ std::optional<IntervalTensor> Replay::expected_probs(const std::string& pass_nam
 
 Replay::Making Replay::with_parts_of_keys(const Making& making) const {
   Making m = making;
-  const std::string caches[] = {"k_cache", "v_cache", "score", "exp"};
+  const Place mean{m.at.pass, m.at.layer, mean_};
+  const Place exp = operand_of(mean, 0), score = operand_of(exp, 0);
   int chips = 1;
-  for (const std::string& name : caches)
-    if (const auto axes = axes_that_cut(m.at, name, "M"))
-      chips = std::max(chips, torus_->size(*axes));
+  for (const Place& of_keys : {operand_of(score, 1), operand_of(mean, 2), score, exp})
+    if (const auto axes = axes_that_cut(of_keys, "M")) chips = std::max(chips, torus_->size(*axes));
   if (chips > 1 && narrow_storage(m.by.values) && m.by.wire_roundings == 0) {
     m.by.wire = m.by.values;
     m.by.wire_roundings = chips;
@@ -218,21 +218,18 @@ Replay::Making Replay::with_parts_of_keys(const Making& making) const {
 IntervalTensor Replay::mean(const Making& making, Stage stage) {
   const Making m = with_parts_of_keys(making);
   const Place& p = m.at;
-  const auto in_dump = [&](std::string_view name) {
-    const std::string id = checkpoint_id(p.pass, p.layer, name);
-    return is_given(id);
-  };
+  const Place exp = operand_of(p, 0);
   // Uses the operands that the dump has: quotients (probs) if it lacks exp; queries and keys if it
   // has none of exp, score and probs.
   const bool raw = stage == Stage::raw;
-  const auto quotients = !raw && !in_dump("exp")
+  const auto quotients = !raw && !is_given(exp)
                              ? dump_.find(fmt::format("{}.layer{}.probs", p.pass, p.layer))
                              : dump_.end();
   const bool of_quotients = quotients != dump_.end();
-  if (!raw && !of_quotients && !in_dump("exp") && !in_dump("score")) return attend(m);
-  const IntervalTensor& e = of_quotients ? quotients->second : operand(p, "exp");
-  const IntervalTensor* const Z = of_quotients || raw ? nullptr : &operand(p, "denom");
-  const IntervalTensor v = read(p, "v_cache");
+  if (!raw && !of_quotients && !is_given(exp) && !is_given(operand_of(exp, 0))) return attend(m);
+  const IntervalTensor& e = of_quotients ? quotients->second : operand(exp);
+  const IntervalTensor* const Z = of_quotients || raw ? nullptr : &operand(operand_of(p, 1));
+  const IntervalTensor v = read(operand_of(p, 2));
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(e.shape[1]), H = at(e.shape[2]), M = at(e.shape[3]);
   const std::size_t K = at(v.shape[2]), Q = at(v.shape[3]);

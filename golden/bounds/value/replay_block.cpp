@@ -9,9 +9,9 @@
 namespace shardproof::bounds {
 
 IntervalTensor Replay::hidden(const Making& m) {
-  const IntervalTensor& gate = fusible(m.at, "gate");
-  const bool gated = config_.ffn == Ffn::swiglu || config_.ffn == Ffn::geglu;
-  const IntervalTensor* const up = gated ? &fusible(m.at, "up") : nullptr;
+  const IntervalTensor& gate = fusible(operand_of(m.at, 0));
+  const bool gated = composite(m.at.name).operands.size() == 2;
+  const IntervalTensor* const up = gated ? &fusible(operand_of(m.at, 1)) : nullptr;
   const Operations by(m.by);
   IntervalTensor y(gate.shape);
   threads_->for_each((std::ssize(y.center) + 4095) / 4096, [&](std::int64_t part) {
@@ -30,15 +30,13 @@ IntervalTensor Replay::hidden(const Making& m) {
 }
 
 IntervalTensor Replay::add_residual(const Making& m) {
-  const Place& p = m.at;
-  const bool serial = config_.block == Block::serial;
-  if (!serial && !is_given(checkpoint_id(p.pass, p.layer, "block_out"))) return add_terms(m);
-  const IntervalTensor& x = p.name == "out" && serial ? fusible(p, "mid") : stream(p);
-  const std::string term = !serial ? "block_out" : p.name == "mid" ? "attn_out" : "ffn_out";
-  const IntervalTensor& y = fusible(p, term);
+  const Place term = operand_of(m.at, 1);
+  if (config_.block == Block::parallel && !is_given(term)) return add_terms(m);
+  const IntervalTensor& x = fusible(operand_of(m.at, 0));
+  const IntervalTensor& y = fusible(term);
   // If the dump lacks the other term, one chip's partial sum may have started from x, so that later
   // additions rounded x too.
-  const bool open = !exactly_ && torus_ && !is_given(checkpoint_id(p.pass, p.layer, term));
+  const bool open = !exactly_ && torus_ && !is_given(term);
   const double first = open ? torus_->chips() * m.by.operations.unit : 0.0;
   IntervalTensor sum(x.shape);
   for (std::size_t i = 0; i < sum.size(); ++i) {
@@ -53,16 +51,19 @@ IntervalTensor Replay::add_residual(const Making& m) {
 /// or also from their joint sum, if the dump has neither.
 IntervalTensor Replay::add_terms(const Making& m) {
   const Place& p = m.at;
-  const IntervalTensor& x = stream(p);
-  const auto term = [&](const std::string& name) -> IntervalTensor {
-    if (dump_.contains(checkpoint_id(p.pass, p.layer, name))) return operand(p, name);
-    const IntervalTensor raw = derive({p.pass, p.layer, name});
+  const IntervalTensor& x = fusible(operand_of(p, 0));
+  const auto term = [&](std::size_t i) -> IntervalTensor {
+    const Place at{p.pass, p.layer, std::string(kBlockTerms[i])};
+    if (dumped(id_of(at))) return operand(at);
+    const IntervalTensor raw = derive(at);
     return hull(raw, raw.rounded(m.by.values));
   };
-  const IntervalTensor a = term("attn_out"), f = term("ffn_out");
-  const bool open = !dump_.contains(checkpoint_id(p.pass, p.layer, "attn_out")) &&
-                    !dump_.contains(checkpoint_id(p.pass, p.layer, "ffn_out"));
-  const IntervalTensor both = open ? derive({p.pass, p.layer, "block_out"}) : IntervalTensor();
+  const IntervalTensor a = term(0), f = term(1);
+  const auto lacks = [&](std::string_view name) {
+    return !dumped(checkpoint_id(p.pass, p.layer, name));
+  };
+  const bool open = std::all_of(std::begin(kBlockTerms), std::end(kBlockTerms), lacks);
+  const IntervalTensor both = open ? derive(operand_of(p, 1)) : IntervalTensor();
   const Operations by(m.by);
   IntervalTensor sum(x.shape);
   for (std::size_t i = 0; i < sum.size(); ++i) {

@@ -116,8 +116,10 @@ std::vector<Rounds> choices(Rounds rounds) {
 IntervalTensor Replay::attend(const Making& making) {
   const Making m = with_parts_of_keys(making);
   const Place& p = m.at;
-  const IntervalTensor& q = operand(p, rotates(config_) ? "q_rot" : "q");
-  const IntervalTensor k = read(p, "k_cache"), v = read(p, "v_cache");
+  const Place scores = operand_of(operand_of(p, 0), 0);
+  const Composite& of_scores = composite(scores.name);
+  const IntervalTensor& q = operand(operand_of(scores, 0));
+  const IntervalTensor k = read(operand_of(scores, 1)), v = read(operand_of(p, 2));
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(q.shape[1]), H = at(q.shape[2]), Q = at(q.shape[3]);
   const std::size_t M = at(k.shape[1]), K = at(k.shape[2]);
@@ -135,8 +137,8 @@ IntervalTensor Replay::attend(const Making& making) {
         IntervalSum sum;
         const std::size_t key = ((b * M + j) * K + h * K / H) * Q;
         for (std::size_t c = 0; c < Q; ++c) sum.add(q.number(n * Q + c), k.number(key + c));
-        of.push_back(
-            rounded_if(score(m, sum, h, static_cast<std::int64_t>(j), t, qk), whole, m.by.values));
+        of.push_back(rounded_if(score(m, of_scores, sum, h, static_cast<std::int64_t>(j), t, qk),
+                                whole, m.by.values));
       }
       return weights_of(of, base, by, m.by.ulp.exp, m.by.operations.unit);
     };

@@ -8,11 +8,6 @@
 #include "weights/model/softmax.h"
 
 namespace shardproof::bounds {
-const IntervalTensor& Replay::input_of_norm(const Place& p) {
-  if (p.name == "norm2") return fusible(p, "mid");
-  if (p.name == "final_norm") return fusible({p.pass, config_.layers - 1, ""}, "out");
-  return stream(p);
-}
 
 Replay::NormRow Replay::norm_row(const Making& m, const IntervalTensor& x, std::size_t row) const {
   const std::size_t E = at(config_.E);
@@ -44,9 +39,9 @@ std::optional<IntervalTensor> Replay::expected_statistic(const Place& place) {
   const std::string_view what = row->statistic;
   if (config_.norm != Norm::layernorm && what != "ss") return std::nullopt;
   const Place norm{place.pass, place.layer, std::string(row->norm)};
-  const IntervalTensor& x = input_of_norm(norm);
+  const IntervalTensor& x = fusible(operand_of(norm, 0));
   const DeclaredArithmetic by = arithmetic(place);
-  const Making m{norm, by, declared_way("norm", by)};
+  const Making m{norm, by, way_of(norm, by)};
   const std::size_t E = at(config_.E);
   IntervalTensor y(what == "d" ? x.shape : Shape{x.shape[0], x.shape[1]});
   for (std::size_t n = 0; n < x.size() / E; ++n) {
@@ -61,11 +56,12 @@ std::optional<IntervalTensor> Replay::expected_statistic(const Place& place) {
 
 IntervalTensor Replay::normalize(const Making& m) {
   const Place& p = m.at;
-  const IntervalTensor& x = input_of_norm(p);
+  const IntervalTensor& x = fusible(operand_of(p, 0));
   const std::size_t E = at(config_.E);
-  const IntervalTensor gain = weight(p.layer, p.name);
-  const bool biased = has(p.name + "_bias");
-  const IntervalTensor bias = biased ? weight(p.layer, p.name + "_bias") : IntervalTensor();
+  const Composite& c = composite(p.name);
+  const IntervalTensor gain = weight(p.layer, c.weights[0]);
+  const bool biased = !c.biases.empty();
+  const IntervalTensor bias = biased ? weight(p.layer, c.biases[0]) : IntervalTensor();
   const Operations by(m.by);
   const Number extent{static_cast<double>(E), 0.0, 0.0}, eps = by.constant(eps_of_norms(config_));
   const auto keep = [&](const Number& v, std::string_view place) {

@@ -71,9 +71,8 @@ int Replay::Product::chips() const {
 
 /// Returns the axes that cut an operand's contracted dims, in the order x, y, z; nullopt if its
 /// layout is not declared.
-std::optional<Axes> Replay::axes_that_cut(const Place& p, const std::string& operand,
-                                          const std::string& letters) const {
-  const auto found = layouts_.find(checkpoint_id(p.pass, p.layer, operand));
+std::optional<Axes> Replay::axes_that_cut(const Place& operand, const std::string& letters) const {
+  const auto found = layouts_.find(id_of(operand));
   if (!torus_ || found == layouts_.end()) return std::nullopt;
   Axes of;
   for (const char letter : letters)
@@ -83,25 +82,25 @@ std::optional<Axes> Replay::axes_that_cut(const Place& p, const std::string& ope
 }
 
 /// Assigns products to chips, if all terms are cut over the same axes.
-void Replay::cut(const Place& p, Product& product, const std::vector<Projection::Term>& terms,
-                 const DeclaredArithmetic& by) const {
+void Replay::cut(const Place& p, Product& product, const DeclaredArithmetic& by) const {
+  const Composite& of = composite(p.name);
   std::optional<Axes> over;
   bool same = true;
-  for (const Projection::Term& term : terms) {
-    const std::optional<Axes> of = axes_that_cut(p, term.operand, term.letters);
-    same = same && of && (!over || *over == *of);
-    over = of;
+  for (std::size_t t = 0; t < of.operands.size(); ++t) {
+    const std::optional<Axes> axes = axes_that_cut(operand_of(p, t), of.contracted[t]);
+    same = same && axes && (!over || *over == *axes);
+    over = axes;
   }
   if (!same || !over || over->empty()) return;
   std::int64_t longest = 0;
-  for (std::size_t t = 0; t < terms.size(); ++t) {
-    const Layout& layout = layouts_.at(checkpoint_id(p.pass, p.layer, terms[t].operand));
+  for (std::size_t t = 0; t < of.operands.size(); ++t) {
+    const Layout& layout = layouts_.at(id_of(operand_of(p, t)));
     Shape extents;
-    for (const char letter : terms[t].letters) {
+    for (const char letter : of.contracted[t]) {
       extents.push_back(shape_of(std::string(1, letter), config_)[0]);
       if (extents.back() % torus_->size(layout.axes(letter)) != 0) return;
     }
-    product.terms[t].chip = chips_of(layout, terms[t].letters, extents, *over, *torus_);
+    product.terms[t].chip = chips_of(layout, of.contracted[t], extents, *over, *torus_);
     longest += static_cast<std::int64_t>(product.terms[t].width) / torus_->size(*over);
   }
   product.axes = *over;
@@ -110,12 +109,12 @@ void Replay::cut(const Place& p, Product& product, const std::vector<Projection:
 }
 
 Replay::Product Replay::product_of(const Place& p, const DeclaredArithmetic& by) {
-  const Projection of = projection_of(p.name, config_);
+  const Composite& of = composite(p.name);
   Product product;
-  const bool logits = p.name == "logits";
-  for (const auto& [input, name, letters] : of.terms) {
-    const IntervalTensor& x = operand(logits ? Place{p.pass, 0, ""} : p, input);
-    const Tensor& w = matrix(p.layer, name);
+  const bool logits = is_logits(p);
+  for (std::size_t t = 0; t < of.operands.size(); ++t) {
+    const IntervalTensor& x = operand(operand_of(p, t));
+    const Tensor& w = matrix(p.layer, of.weights[t]);
     const std::size_t rows = at(x.shape[0] * x.shape[1]);
     product.terms.push_back({&x, &w.data, x.size() / std::max<std::size_t>(rows, 1), logits});
     product.columns = w.data.size() / product.terms.back().width;
@@ -126,7 +125,7 @@ Replay::Product Replay::product_of(const Place& p, const DeclaredArithmetic& by)
   if (logits) product.rows = rows_of_logits(pass(p.pass), at(x[1]));
   product.shape =
       logits ? Shape{x[0], config_.V} : shape_of(value_row(p.name)->dims, config_, {x[0], x[1], 0});
-  cut(p, product, of.terms, by);
+  cut(p, product, by);
   return product;
 }
 
@@ -194,22 +193,19 @@ IntervalTensor Replay::project(const Making& m, Stage stage) {
 std::vector<IntervalTensor> Replay::project(const Making& m, Stage stage,
                                             const std::vector<Way>& ways) {
   const Place& p = m.at;
-  const Projection of = projection_of(p.name, config_);
+  const Composite& of = composite(p.name);
   Product product = product_of(p, m.by);
   // If sums are kept with fewer digits than what is sent, no order is known.
   split(product, m.by,
         m.by.reduction != Reduction::any && !narrow_storage(m.by.sums) &&
             (m.by.wire_roundings > 0 || narrow_storage(m.by.values)));
-  const bool logits = p.name == "logits";
-  const WeightRow* const scale_row = weights_.stored_type() == WeightType::int8 && !logits
-                                         ? scale_of(config_, of.terms[0].matrix)
-                                         : nullptr;
-  const IntervalTensor scales =
-      scale_row != nullptr ? weight(p.layer, scale_row->name) : IntervalTensor();
+  const bool logits = is_logits(p);
+  const bool of_codes = !logits && !of.scale.empty();
+  const IntervalTensor scales = of_codes ? weight(p.layer, of.scale) : IntervalTensor();
   const auto logit_scale = static_cast<double>(logits ? scale_of_logits(config_) : 1.0F);
   std::vector<IntervalTensor> biases;
   for (const std::string& bias : of.biases)
-    if (stage == Stage::finished && has(bias)) biases.push_back(weight(p.layer, bias));
+    if (stage == Stage::finished) biases.push_back(weight(p.layer, bias));
   std::vector<IntervalTensor> by_way(ways.size(), IntervalTensor(product.shape));
   std::vector<Rounds> rounds;
   for (const Way& way : ways) {
@@ -219,7 +215,7 @@ std::vector<IntervalTensor> Replay::project(const Making& m, Stage stage,
   }
   const Operations by(m.by);
   // A scale or bias follows S, so S is a value of its own.
-  const bool scaled = stage != Stage::raw && (scale_row != nullptr || logits);
+  const bool scaled = stage != Stage::raw && (of_codes || logits);
   each_sum(product.terms, product.rows, product.columns, product.sums(), *threads_,
            [&](std::size_t row, std::size_t c, const Sums& sums) {
              const double scale = !scaled ? 1.0 : logits ? logit_scale : scales.center[c];
@@ -261,8 +257,7 @@ std::vector<IntervalTensor> Replay::project(const Making& m, Stage stage,
 std::optional<std::vector<IntervalTensor>> Replay::expected_partials(const std::string& id,
                                                                      const Axes& axes) {
   const Place p = place_of(id);
-  const ValueRow* const row = value_row(p.name);
-  if (row == nullptr || (!row->acc && p.name != "logits")) return std::nullopt;
+  if (composite(p.name).kind != CompositeKind::product) return std::nullopt;
   DeclaredArithmetic by = arithmetic(p);
   Product product = product_of(p, by);
   unsigned some = 0;
@@ -291,8 +286,7 @@ std::optional<std::vector<IntervalTensor>> Replay::expected_partials(const std::
 std::optional<std::vector<std::pair<double, double>>> Replay::products(const std::string& id,
                                                                        std::size_t element) {
   const Place p = place_of(id);
-  const ValueRow* const value = value_row(p.name);
-  if (value == nullptr || (!value->acc && p.name != "logits")) return std::nullopt;
+  if (composite(p.name).kind != CompositeKind::product) return std::nullopt;
   const Product product = product_of(p, declared(p));
   const std::size_t row = product.rows.at(element / product.columns);
   const std::size_t column = element % product.columns;
@@ -314,22 +308,27 @@ std::optional<IntervalTensor> Replay::expected_raw(const std::string& id) {
   const ValueRow* const row = value_row(p.name);
   if (row == nullptr || !row->contraction) return std::nullopt;
   const DeclaredArithmetic by = arithmetic(p);
-  const Making m{p, by, declared_way(formula_of(p.name), by)};
-  if (p.name == "embed") return embed(m, Stage::raw);
-  if (p.name == "score") return scores(m, Stage::raw);
-  if (p.name == "attn") return mean(m, Stage::raw);
-  if (row->acc || p.name == "logits") return project(m, Stage::raw);
-  return compute(m);  // denom: nothing follows the sum
+  const Making m{p, by, way_of(p, by)};
+  switch (composite(p.name).kind) {
+    case CompositeKind::lookup:
+      return embed(m, Stage::raw);
+    case CompositeKind::score:
+      return scores(m, Stage::raw);
+    case CompositeKind::mean:
+      return mean(m, Stage::raw);
+    case CompositeKind::product:
+      return project(m, Stage::raw);
+    default:
+      return compute(m);  // a denominator: nothing follows the sum
+  }
 }
 
 std::optional<IntervalTensor> Replay::expected_scaled(const std::string& id) {
   const Place p = place_of(id);
   const DeclaredArithmetic by = arithmetic(p);
-  const Making m{p, by, declared_way(formula_of(p.name), by)};
-  if (p.name == "logits") return project(m, Stage::scaled);
-  if (!value_row(p.name)->acc || weights_.stored_type() != WeightType::int8) return std::nullopt;
-  if (scale_of(config_, projection_of(p.name, config_).terms[0].matrix) == nullptr)
-    return std::nullopt;
+  const Making m{p, by, way_of(p, by)};
+  const Composite& of = composite(p.name);
+  if (of.kind != CompositeKind::product || (!is_logits(p) && of.scale.empty())) return std::nullopt;
   return project(m, Stage::scaled);
 }
 

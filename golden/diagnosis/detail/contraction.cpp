@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "golden/bounds/value/projection.h"
+#include "golden/bounds/value/derivation.h"
 #include "oracle/walk/array.h"
 #include "weights/base/detail/index.h"
 

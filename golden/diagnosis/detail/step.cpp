@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "golden/bounds/value/projection.h"
+#include "golden/bounds/value/derivation.h"
 #include "golden/bounds/value/replay.h"
 #include "oracle/walk/cache.h"
 #include "oracle/walk/evaluation.h"

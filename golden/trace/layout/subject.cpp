@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "engine/program/program.h"
-#include "golden/bounds/value/replay.h"
 #include "weights/base/detail/word_table.h"
 #include "weights/model/model_rows.h"
 #include "weights/model/registry.h"
+#include "weights/text/composites.h"
 
 namespace shardproof::dump {
 namespace {
@@ -59,7 +59,7 @@ std::optional<Meaning> meaning_of(const Role& role, const ModelConfig& config) {
   if (of_keys && role.name == kProbs && role.kind == Role::Kind::checkpoint) return Meaning::probs;
   const ValueRow* const row = value_row(role.name, config.rows.get());
   const bool named = row != nullptr && (!row->in_model || row->in_model(config));
-  if (row == nullptr || !(named || bounds::is_block_term(role.name, config))) return std::nullopt;
+  if (row == nullptr || !(named || is_block_term(role.name, config))) return std::nullopt;
   const bool plain = role.kind == Role::Kind::checkpoint;
   if (row->kind == ValueKind::input && (plain || role.kind == Role::Kind::input))
     return role.name == "ids" ? Meaning::ids : Meaning::positions;

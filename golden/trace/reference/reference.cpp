@@ -17,6 +17,7 @@
 #include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
 #include "weights/model/registry.h"
+#include "weights/text/composites.h"
 
 namespace shardproof::dump {
 namespace {
@@ -240,7 +241,7 @@ const Tensor* Reference::exact(const Subject& s) {
 }
 
 const Tensor* Reference::whole_exact(const Subject& s) {
-  if (bounds::is_block_term(s.name, claim_.source_case.model)) return nullptr;
+  if (is_block_term(s.name, claim_.source_case.model)) return nullptr;
   const auto in = [](const auto& map, const std::string& id) -> const Tensor* {
     const auto at = map.find(id);
     return at == map.end() ? nullptr : &at->second;

@@ -1,45 +1,16 @@
 #include "golden/trace/value/wire.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "weights/model/registry.h"
+#include "weights/text/composites.h"
 
 namespace shardproof::dump {
 namespace {
-
-/// The operands, weights and contracted dims of a sum; for a norm, those of its statistics.
-struct Sum {
-  std::string_view name, operands, weights;  ///< space-separated names
-  std::string_view over;                     ///< dims
-};
-constexpr std::array kSums{Sum{"embed", "", "embed", "V"},
-                           Sum{"norm", "embed out", "", "E"},
-                           Sum{"norm2", "mid", "", "E"},
-                           Sum{"final_norm", "out", "", "E"},
-                           Sum{"q", "norm", "wq", "E"},
-                           Sum{"k", "norm", "wk", "E"},
-                           Sum{"v", "norm", "wv", "E"},
-                           Sum{"score", "q q_rot k_cache", "", "Q"},
-                           Sum{"denom", "exp probs", "", "M"},
-                           Sum{"attn", "exp probs v_cache", "", "M"},
-                           Sum{"attn_out", "attn", "wo", "HQ"},
-                           Sum{"gate", "norm norm2", "w_gate", "E"},
-                           Sum{"up", "norm norm2", "w_up", "E"},
-                           Sum{"ffn_out", "hidden", "w_out", "F"},
-                           Sum{"block_out", "attn hidden", "wo w_out", "HQF"},
-                           Sum{"logits", "final_norm", "unembed embed", "E"}};
-
-bool has_word(std::string_view words, std::string_view word) {
-  for (std::size_t at = words.find(word); at != words.npos; at = words.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' '))
-      return true;
-  }
-  return false;
-}
 
 bool cut(const Layout& layout, std::string_view dims, const Torus& torus) {
   return torus.size(layout.partial()) > 1 || std::any_of(dims.begin(), dims.end(), [&](char d) {
@@ -47,30 +18,45 @@ bool cut(const Layout& layout, std::string_view dims, const Torus& torus) {
          });
 }
 
+using Composites = std::map<std::string, Composite>;
+
 /// Returns whether `other` is an operand of the value: of its pass, and its layer or earlier.
-bool is_operand(const Sum& sum, const Subject& value, const Subject& other) {
-  if (other.meaning == Meaning::weight) {
-    const std::string name = other.name.substr(other.name.rfind('.') + 1);
-    return has_word(sum.weights, name) &&
-           (name == other.name || other.name == weight_id(value.layer, name));
-  }
-  if (other.pass != value.pass || !has_word(sum.operands, other.name)) return false;
-  const bool earlier = other.name == "out" || other.name == "final_norm" || other.name == "embed";
-  return earlier || other.layer == value.layer;
+bool is_operand(const Composites& all, const Subject& value, const Subject& other) {
+  const Composite& of = all.at(value.name);
+  if (other.meaning == Meaning::weight)  // gains and slopes are not summed over
+    return (of.kind == CompositeKind::product || of.kind == CompositeKind::lookup) &&
+           std::any_of(of.weights.begin(), of.weights.end(), [&](const std::string& weight) {
+             return other.name == weight_id(value.layer, weight);
+           });
+  if (other.pass != value.pass) return false;
+  if (other.meaning == Meaning::probs) return of.contracted[0] == "M" && other.layer == value.layer;
+  return std::any_of(of.operands.begin(), of.operands.end(), [&](const std::string& name) {
+    if (name == "in")
+      return other.name == result_of(TextSection::embedding) ||
+             other.name == result_of(TextSection::layer);
+    // A rotation is laid out as its operand.
+    const Composite& operand = all.at(name);
+    const bool is_named = other.name == name || (operand.kind == CompositeKind::rotation &&
+                                                 other.name == operand.operands[0]);
+    return is_named && (other.layer == value.layer || !value_row(name)->per_layer);
+  });
 }
 
 /// Returns whether the value's chips have partial sums, as far as the trace shows it.
 bool may_travel(const DumpedValue& value, const std::vector<Values::Laid>& all,
-                const Torus& torus) {
-  const auto* const sum = std::find_if(kSums.begin(), kSums.end(),
-                                       [&](const Sum& s) { return s.name == value.subject.name; });
-  if (sum == kSums.end() || value.subject.meaning == Meaning::stat) return true;
+                const Composites& composites, const Torus& torus) {
+  const auto of = composites.find(value.subject.name);
+  if (of == composites.end() || of->second.contracted.empty() ||
+      value.subject.meaning == Meaning::stat)
+    return true;
+  std::string over;
+  for (const std::string& letters : of->second.contracted) over += letters;
   bool known = false;
   for (const Values::Laid& other : all) {
     const bool same = other.subject.id == value.subject.id;
     if (same && torus.size(other.layout.partial()) > 1) return true;
-    if (!is_operand(*sum, value.subject, other.subject)) continue;
-    if (cut(other.layout, sum->over, torus)) return true;
+    if (!is_operand(composites, value.subject, other.subject)) continue;
+    if (cut(other.layout, over, torus)) return true;
     known = known || other.subject.meaning != Meaning::weight;
   }
   return !known;
@@ -79,10 +65,15 @@ bool may_travel(const DumpedValue& value, const std::vector<Values::Laid>& all,
 }  // namespace
 
 void leave_out_wire(Values& values, const Claim& claim) {
-  // Which values are sums is known by their names, which a text gives as it likes.
   if (claim.declared.wire_roundings == 0 || claim.source_case.model.rows != nullptr) return;
+  const Case& c = claim.source_case;
+  Composites composites;
+  const WeightType weights = c.numerics.weights;
+  for (const NamedComposites& some :
+       {composites_of(c.model, weights), block_terms_of(c.model, weights)})
+    composites.insert(some.begin(), some.end());
   for (DumpedValue& value : values.dumped) {
-    if (value.own_wire || may_travel(value, values.laid, claim.source_case.torus)) continue;
+    if (value.own_wire || may_travel(value, values.laid, composites, c.torus)) continue;
     if (!value.declared) value.declared = claim.declared;
     value.declared->wire_roundings = 0;
   }

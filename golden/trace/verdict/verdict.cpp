@@ -20,6 +20,7 @@
 #include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
 #include "weights/model/registry.h"
+#include "weights/text/composites.h"
 
 namespace shardproof::dump {
 namespace {
@@ -345,7 +346,7 @@ Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
     const Meaning meaning = dumped.subject.meaning;
     const bool checkpoint =
         (meaning == Meaning::checkpoint &&
-         !bounds::is_block_term(dumped.subject.name, claim.source_case.model)) ||
+         !is_block_term(dumped.subject.name, claim.source_case.model)) ||
         meaning == Meaning::token;
     // For final_norm the last positions are all that the model has.
     const bool all =

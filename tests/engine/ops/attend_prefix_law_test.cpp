@@ -13,14 +13,10 @@
 #include "engine/ops/local_ops.h"
 #include "tests/engine/random_layout.h"
 #include "tests/engine/run_program.h"
+#include "tests/engine/written_values.h"
 
 namespace shardproof {
 namespace {
-
-Threads& one() {
-  static Threads threads(1);
-  return threads;
-}
 
 /// Draws of a mesh, of where everything lies on it, and of operands.
 template <class T>

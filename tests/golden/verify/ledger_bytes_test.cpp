@@ -14,11 +14,11 @@
 namespace shardproof {
 namespace {
 
-constexpr const char* kCase =
+constexpr const char* kLedgerCase =
     "torus=2x2x3 prefill=ws2d:heads decode=ws2d:batch block=serial batch=12 "
     "model=palm-tiny,layers=1,E=24,F=24,H=12,K=6,Q=4,V=24,norm=layernorm ";
 std::string with_cache(const char* cache) {
-  std::string line = kCase;
+  std::string line = kLedgerCase;
   return line.replace(line.find(",norm"), 0, std::string(",cache=") + cache);
 }
 
@@ -77,7 +77,7 @@ TEST(LedgerBytes, OfEveryStepAreWhatItReadsWritesAndSends) {
       "torus=2x1x3 prefill=wg-xyz:batch decode=ws2d:heads block=serial batch=6 "
       "model=palm-tiny,layers=1,E=12,F=12,H=12,Q=2,V=12,bias=all ";
   for (const std::string& line :
-       {std::string(kCase), with_cache("bf16"), with_cache("f32"), gathered})
+       {std::string(kLedgerCase), with_cache("bf16"), with_cache("f32"), gathered})
     for (const char* numerics : {"", "act=bf16", "weights=bf16", "weights=int8", "wire=bf16",
                                  "act=bf16 weights=int8 wire=bf16 regime=f32"}) {
       const Case c = parse_case(line + numerics);
@@ -130,7 +130,7 @@ TEST(LedgerBytes, TheMemoryOfARunDoesNotDependOnThem) {
     const TypedPlan typed = make_typed_plan(parse_case(line));
     return cost::estimated_bytes(typed.plan, *typed.types);
   };
-  EXPECT_EQ(bytes(kCase), bytes(with_cache("bf16") + "wire=bf16"));
+  EXPECT_EQ(bytes(kLedgerCase), bytes(with_cache("bf16") + "wire=bf16"));
 }
 
 }  // namespace

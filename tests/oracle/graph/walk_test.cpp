@@ -263,7 +263,7 @@ TEST(Walk, LinesOfAFlagRunInItsLayers) {
   EXPECT_EQ(answer.tokens.at("prefill.c0.token").data, (std::vector<std::int32_t>{7}));
 }
 
-std::string label_of(const std::function<void()>& body) {
+std::string label_or_none(const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& error) {
@@ -274,25 +274,25 @@ std::string label_of(const std::function<void()>& body) {
 
 TEST(Walk, RefusesWhatHasNoValue) {
   const OneLayer plain{};
-  EXPECT_EQ(label_of([&] { plain.value("out", {1}); }), "none");
+  EXPECT_EQ(label_or_none([&] { plain.value("out", {1}); }), "none");
   // oracle_graph: a row beyond the table, the maximum of nothing.
   const OneLayer beyond{.layer = "out : BLE = gather(table, add(ids, 1), V)\n"};
-  EXPECT_EQ(label_of([&] { beyond.value("out", {6}); }), "none");
-  EXPECT_EQ(label_of([&] { beyond.value("out", {7}); }), "oracle_graph");
+  EXPECT_EQ(label_or_none([&] { beyond.value("out", {6}); }), "none");
+  EXPECT_EQ(label_or_none([&] { beyond.value("out", {7}); }), "oracle_graph");
   const OneLayer nothing{.embedding = "far : BLM = sub(slot, pos)\nsee : BLM = within(far, 1, 2)\n",
                          .layer =
                              "cache : BME = append(in, pos)\nx : BLME where see = add(in, cache)\n"
                              "out : BLE = max(x, M)\n"};
-  EXPECT_EQ(label_of([&] { nothing.value("out", {1}); }), "oracle_graph");
+  EXPECT_EQ(label_or_none([&] { nothing.value("out", {1}); }), "oracle_graph");
   const OneLayer infinite{.layer = "out : BLE = div(in, 0)\n"};
-  EXPECT_EQ(label_of([&] { infinite.value("out", {1}); }), "oracle_finite");
+  EXPECT_EQ(label_or_none([&] { infinite.value("out", {1}); }), "oracle_finite");
   const OneLayer weighed{.layer = "weight w : E\nout : BLE = mul(in, w)\n"};
-  EXPECT_EQ(label_of([&] { weighed.value("out", {1}); }), "weights_name");
-  EXPECT_EQ(label_of([&] {
+  EXPECT_EQ(label_or_none([&] { weighed.value("out", {1}); }), "weights_name");
+  EXPECT_EQ(label_or_none([&] {
               weighed.value("out", {1}, {{"layer0.w", tensor({2}, {1, 1})}});
             }),
             "weights_shape");
-  EXPECT_EQ(label_of([&] {
+  EXPECT_EQ(label_or_none([&] {
               plain.run({1, 1}, 1, Passes(1, 2, 0, 1, {.length = 1, .rows = 1}));
             }),
             "oracle_range");

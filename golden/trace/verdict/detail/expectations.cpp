@@ -57,7 +57,8 @@ NumberFormat Expectations::format_of(const DumpedValue& dumped) const {
 
 /// If the gain is folded into the next weight, the writer rounded x·r.
 bool Expectations::without_gain(const DumpedValue& dumped) const {
-  return claim_.gain_folded && bounds::formula_of(dumped.subject.name) == "norm" &&
+  const WeightRow* const gain = weight_row(dumped.subject.name);  // a norm has its gain's name
+  return claim_.gain_folded && gain != nullptr && gain->kind == WeightKind::gain &&
          dumped.subject.meaning != Meaning::weight;
 }
 

@@ -116,11 +116,17 @@ TEST(Replay, VariantsAreThePinnedWays) {
   for (const char* keys : {",bias=all", ",ffn=geglu", " weights=int8"}) {
     Dumped d(kModel + keys);
     d.declared.values = NumberFormat::bf16;
-    for (const std::string name : {"norm", "q", "v", "attn", "gate", "block_out", "out"}) {
+    for (const auto& [name, formula] :
+         std::vector<std::pair<std::string, std::string_view>>{{"norm", "norm"},
+                                                               {"q", "sum"},
+                                                               {"v", "sum"},
+                                                               {"attn", "attn"},
+                                                               {"gate", "sum"},
+                                                               {"block_out", "sum"},
+                                                               {"out", "out"}}) {
       const std::string id = checkpoint_id("decode.1", 1, name);
       Replay replay = d.replay();
       const std::vector<Replay::Variant> variants = replay.variants(id);
-      const std::string_view formula = formula_of(name);
       const auto ways = ways_of(formula, d.declared);
       ASSERT_EQ(variants.size(), ways.size()) << id;
       for (std::size_t w = 0; w < variants.size(); ++w) {

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "weights/base/error.h"
+#include "weights/model/model_config.h"
+#include "weights/model/numerics.h"
+#include "weights/text/model_text.h"
+
+namespace shardproof {
+
+/// What engines compute as a whole, and how a Composite names its parts:
+enum class CompositeKind : std::uint8_t {
+  lookup,       ///< rows of weights[0] by token, times `scale`
+  norm,         ///< of operands[0], with the gain weights[0]
+  product,      ///< Σ operands[i]·weights[i], times `scale`, plus the biases
+  rotation,     ///< of operands[0] by the tables weights[0], of cosines, and weights[1], of sines
+  cache,        ///< operands[0], appended in its position
+  score,        ///< operands[0], of queries, with operands[1], of cached keys
+  maximum,      ///< of operands[0] over the keys
+  exponential,  ///< of operands[0] minus operands[1]
+  denominator,  ///< the sum of operands[0] over the keys
+  mean,         ///< Σ operands[0]·operands[2] over the keys, by operands[1]
+  activation,   ///< a function of operands[0], times operands[1] if it is gated
+  addition      ///< operands[0] + operands[1]
+};
+
+/// A named value as one of these, all between its operands and it included.
+struct Composite {
+  CompositeKind kind = CompositeKind::addition;
+  std::vector<std::string> operands = {};  ///< named values, "in" among them
+  std::vector<std::string> weights = {};   ///< by their names in files, as `biases`
+  std::vector<std::string> biases = {};    ///< of a norm and a product, in the order they are added
+  std::string scale = {};                  ///< a weight or a number; empty: 1
+  /// Letters that it sums over: of a product for each term, of all others once or not at all.
+  std::vector<std::string> contracted = {};
+  bool operator==(const Composite&) const = default;
+};
+
+/// Composites with the names of their lines, in the text's order.
+using NamedComposites = std::vector<std::pair<std::string, Composite>>;
+
+/// Returns the composites of a text's lines, for lines that are exactly such composites over
+/// `values` and weights: a line that is no value stands in the expressions that read it. Lines with
+/// a guard, or that exist in places, other than where attention is causal, have none.
+NamedComposites composites_of(const ModelText& text, const std::set<std::string>& values);
+
+/// Returns the composites of a model of keys: of each of its checkpoints but sampling's.
+NamedComposites composites_of(const ModelConfig& config, WeightType weights);
+
+/// The two terms of a parallel block's sum, from attn and wo, and from hidden and w_out. The model
+/// does not name them; a dump may.
+inline constexpr std::string_view kBlockTerms[] = {"attn_out", "ffn_out"};
+/// Returns whether a value is one of them in this model.
+bool is_block_term(std::string_view name, const ModelConfig& config);
+/// Returns their composites, with the scale of their sum; none if the model has no such terms.
+NamedComposites block_terms_of(const ModelConfig& config, WeightType weights);
+
+}  // namespace shardproof
