@@ -33,13 +33,11 @@ std::vector<Case> quick_matrix() {
     double work;  // elements of activations on all chips, about what a case takes
   };
   std::vector<Candidate> all;
-  for (Case& c : standard_matrix()) {
+  for (const Case& c : standard_matrix()) {
     const ModelConfig& m = c.model;
-    const double work = static_cast<double>(c.torus.chips()) * static_cast<double>(m.layers) *
-                        static_cast<double>(m.E + m.F) * static_cast<double>(c.batch) *
-                        static_cast<double>(c.prompt + c.gen);
-    std::vector<std::string> cells = quick_cells_of(c);
-    all.push_back({std::move(c), std::move(cells), work});
+    const auto work = static_cast<double>(c.torus.chips() * m.layers * (m.E + m.F) * c.batch *
+                                          (c.prompt + c.gen));
+    all.push_back({c, quick_cells_of(c), work});
   }
   std::set<std::string> open;
   for (const Candidate& c : all) open.insert(c.cells.begin(), c.cells.end());

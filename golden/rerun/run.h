@@ -45,7 +45,7 @@ class Run {
   struct Token {
     std::size_t row, place, position;
   };
-  /// Of a layer the numbers of each cache by its name, by row, by position.
+  /// For each layer the numbers of its caches by name, by row, by position.
   using Caches = std::vector<std::map<std::string, std::vector<Vector>>>;
 
   /// The drawn forms of formulas that textbooks write in several ways.

@@ -1,7 +1,5 @@
 #include "weights/text/composites.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -9,109 +7,11 @@
 #include <utility>
 
 #include "weights/model/registry.h"
+#include "weights/text/detail/composite_patterns.h"
 #include "weights/text/writer.h"
 
 namespace shardproof {
 namespace {
-
-/// An expression of a composite. Its names are variables, but for letters, ids, pos and slot: x, y,
-/// z are values, gain, bias, a, b weights, n is a number.
-struct Pattern {
-  CompositeKind kind;
-  Expression expression;
-};
-
-/// Returns the letters that a composite of a pattern sums over.
-std::vector<std::string> contracted_by(CompositeKind kind) {
-  switch (kind) {
-    case CompositeKind::lookup:
-      return {"V"};
-    case CompositeKind::norm:
-      return {"E"};
-    case CompositeKind::score:
-      return {"Q"};
-    case CompositeKind::denominator:
-    case CompositeKind::mean:
-      return {"M"};
-    default:
-      return {};
-  }
-}
-
-/// The norm of x: its root mean square's or, if `centered`, after its mean is subtracted.
-std::string norm_pattern(bool centered) {
-  const std::string d = centered ? "sub(x, div(sum(x, E), E))" : "x";
-  return fmt::format(
-      "mul(mul({0}, div(1, sqrt(add(div(einsum(BLE,BLE->BL; {0}, {0}), E), n)))), gain)", d);
-}
-
-std::vector<Pattern> patterns() {
-  std::vector<std::pair<CompositeKind, std::string>> all = {
-      {CompositeKind::lookup, "gather(a, ids, V)"},
-      {CompositeKind::lookup, "mul(gather(a, ids, V), n)"},
-      {CompositeKind::cache, "append(x, pos)"},
-      {CompositeKind::cache, "append(bf16(x), pos)"},
-      {CompositeKind::maximum, "max(x, M)"},
-      {CompositeKind::exponential, "exp(sub(x, y))"},
-      {CompositeKind::exponential, "exp2(sub(x, y))"},
-      {CompositeKind::denominator, "sum(x, M)"},
-      {CompositeKind::mean,
-       "div(merge_dim(einsum(BLKGM,BMKQ->BLKGQ; split_dim(x, H->KG), z), KG->H), y)"},
-      {CompositeKind::addition, "add(x, y)"},
-  };
-  for (const bool centered : {false, true}) {
-    all.push_back({CompositeKind::norm, norm_pattern(centered)});
-    all.push_back({CompositeKind::norm, fmt::format("add({}, bias)", norm_pattern(centered))});
-  }
-  for (const char* pairs : {"half", "interleaved"})
-    all.push_back({CompositeKind::rotation,
-                   fmt::format("add(mul(x, gather(a, pos, P)), mul(turn(x, Q, {} rotary), "
-                               "gather(b, pos, P)))",
-                               pairs)});
-  const std::string qk = "merge_dim(einsum(BLKGQ,BMKQ->BLKGM; split_dim(x, H->KG), y), KG->H)";
-  for (const std::string& scaled : {qk, fmt::format("mul({}, n)", qk)}) {
-    all.push_back({CompositeKind::score, scaled});
-    all.push_back({CompositeKind::score, fmt::format("add({}, mul(a, sub(slot, pos)))", scaled)});
-  }
-  for (const char* function : {"silu(x)", "silu(mul(x, 2))", "gelu(x)", "gelu_tanh(x)"}) {
-    all.push_back({CompositeKind::activation, function});
-    all.push_back({CompositeKind::activation, fmt::format("mul({}, y)", function)});
-  }
-  std::vector<Pattern> parsed;
-  for (const auto& [kind, text] : all) parsed.push_back({kind, parse_expression(text)});
-  return parsed;
-}
-
-/// What the variables of a pattern stand for.
-using Bindings = std::map<std::string, Expression, std::less<>>;
-
-bool is_variable(const std::string& name) {
-  static const std::set<std::string> kVariables{"x", "y", "z", "a", "b", "gain", "bias", "n"};
-  return kVariables.contains(name);
-}
-
-bool is_commutative(ModelOp op) { return op == ModelOp::add || op == ModelOp::mul; }
-
-bool matches(const Expression& pattern, const Expression& e, Bindings& bound) {
-  if (pattern.kind == Expression::Kind::name && is_variable(pattern.text)) {
-    if (e.kind == Expression::Kind::call) return false;
-    const auto [at, is_new] = bound.try_emplace(pattern.text, e);
-    return is_new || at->second == e;
-  }
-  if (pattern.kind != e.kind || pattern.text != e.text) return false;
-  if (pattern.kind != Expression::Kind::call) return true;
-  if (pattern.op != e.op || pattern.terms != e.terms || pattern.parameters != e.parameters ||
-      pattern.args.size() != e.args.size())
-    return false;
-  const auto all = [&](const std::vector<Expression>& args) {
-    Bindings trial = bound;
-    for (std::size_t i = 0; i < args.size(); ++i)
-      if (!matches(pattern.args[i], args[i], trial)) return false;
-    bound = std::move(trial);
-    return true;
-  };
-  return all(e.args) || (is_commutative(e.op) && all({e.args[1], e.args[0]}));
-}
 
 bool is_name(const Expression& e) { return e.kind == Expression::Kind::name; }
 
@@ -190,8 +90,7 @@ class Recogniser {
     const Expression& own = line.expression;
     const Expression e = whole(calls(own, ModelOp::store) ? own.args[0] : own, of);
     if (!of.is_plain) return std::nullopt;
-    static const std::vector<Pattern> kPatterns = patterns();
-    for (const auto& [kind, pattern] : kPatterns) {
+    for (const auto& [kind, pattern] : composite_patterns()) {
       Bindings bound;
       if (of.is_causal != (kind == CompositeKind::score) || !matches(pattern, e, bound)) continue;
       if (std::optional<Composite> composite = composite_of(kind, bound)) return composite;

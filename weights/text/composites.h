@@ -14,7 +14,7 @@
 
 namespace shardproof {
 
-/// What engines compute as a whole, and how a Composite names its parts:
+/// The composites that engines compute as a whole, and how a Composite names their parts:
 enum class CompositeKind : std::uint8_t {
   lookup,       ///< rows of weights[0] by token, times `scale`
   norm,         ///< of operands[0], with the gain weights[0]
@@ -30,7 +30,7 @@ enum class CompositeKind : std::uint8_t {
   addition      ///< operands[0] + operands[1]
 };
 
-/// A named value as one of these, all between its operands and it included.
+/// A named value as one of these, with all between its operands and it.
 struct Composite {
   CompositeKind kind = CompositeKind::addition;
   std::vector<std::string> operands = {};  ///< named values, "in" among them
@@ -44,12 +44,9 @@ struct Composite {
 
 /// Composites with the names of their lines, in the text's order.
 using NamedComposites = std::vector<std::pair<std::string, Composite>>;
-
-/// Returns the composites of a text's lines, for lines that are exactly such composites over
-/// `values` and weights: a line that is no value stands in the expressions that read it. Lines with
-/// a guard, or that exist in places, other than where attention is causal, have none.
+/// Returns the composites of lines that are exactly such over `values` and weights: a line that is
+/// no value stands in what reads it. What has a guard, or a mask that is not causal, has none.
 NamedComposites composites_of(const ModelText& text, const std::set<std::string>& values);
-
 /// Returns the composites of a model of keys: of each of its checkpoints but sampling's.
 NamedComposites composites_of(const ModelConfig& config, WeightType weights);
 

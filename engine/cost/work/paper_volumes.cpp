@@ -15,10 +15,8 @@ namespace {
 
 /// Returns the model with an FFN of two matrices in a block of its own, to separate its traffic.
 ModelConfig paper_model(ModelConfig model) {
-  model.block = Block::serial;
-  model.ffn = Ffn::gelu;
-  model.norm = Norm::rmsnorm;
-  model.bias = Bias::none;
+  model.block = Block::serial, model.ffn = Ffn::gelu;
+  model.norm = Norm::rmsnorm, model.bias = Bias::none;
   return model;
 }
 

@@ -1,0 +1,107 @@
+#include "weights/text/detail/composite_patterns.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+
+namespace shardproof {
+namespace {
+
+/// The norm of x: its root mean square's or, if `centered`, after its mean is subtracted.
+std::string norm_pattern(bool centered) {
+  const std::string d = centered ? "sub(x, div(sum(x, E), E))" : "x";
+  return fmt::format(
+      "mul(mul({0}, div(1, sqrt(add(div(einsum(BLE,BLE->BL; {0}, {0}), E), n)))), gain)", d);
+}
+
+std::vector<CompositePattern> read_patterns() {
+  std::vector<std::pair<CompositeKind, std::string>> all = {
+      {CompositeKind::lookup, "gather(a, ids, V)"},
+      {CompositeKind::lookup, "mul(gather(a, ids, V), n)"},
+      {CompositeKind::cache, "append(x, pos)"},
+      {CompositeKind::cache, "append(bf16(x), pos)"},
+      {CompositeKind::maximum, "max(x, M)"},
+      {CompositeKind::exponential, "exp(sub(x, y))"},
+      {CompositeKind::exponential, "exp2(sub(x, y))"},
+      {CompositeKind::denominator, "sum(x, M)"},
+      {CompositeKind::mean,
+       "div(merge_dim(einsum(BLKGM,BMKQ->BLKGQ; split_dim(x, H->KG), z), KG->H), y)"},
+      {CompositeKind::addition, "add(x, y)"},
+  };
+  for (const bool centered : {false, true}) {
+    all.push_back({CompositeKind::norm, norm_pattern(centered)});
+    all.push_back({CompositeKind::norm, fmt::format("add({}, bias)", norm_pattern(centered))});
+  }
+  for (const char* pairs : {"half", "interleaved"})
+    all.push_back({CompositeKind::rotation,
+                   fmt::format("add(mul(x, gather(a, pos, P)), mul(turn(x, Q, {} rotary), "
+                               "gather(b, pos, P)))",
+                               pairs)});
+  const std::string qk = "merge_dim(einsum(BLKGQ,BMKQ->BLKGM; split_dim(x, H->KG), y), KG->H)";
+  for (const std::string& scaled : {qk, fmt::format("mul({}, n)", qk)}) {
+    all.push_back({CompositeKind::score, scaled});
+    all.push_back({CompositeKind::score, fmt::format("add({}, mul(a, sub(slot, pos)))", scaled)});
+  }
+  for (const char* function : {"silu(x)", "silu(mul(x, 2))", "gelu(x)", "gelu_tanh(x)"}) {
+    all.push_back({CompositeKind::activation, function});
+    all.push_back({CompositeKind::activation, fmt::format("mul({}, y)", function)});
+  }
+  std::vector<CompositePattern> parsed;
+  for (const auto& [kind, text] : all) parsed.push_back({kind, parse_expression(text)});
+  return parsed;
+}
+
+bool is_variable(const std::string& name) {
+  static const std::set<std::string> kVariables{"x", "y", "z", "a", "b", "gain", "bias", "n"};
+  return kVariables.contains(name);
+}
+
+bool is_commutative(ModelOp op) { return op == ModelOp::add || op == ModelOp::mul; }
+
+}  // namespace
+
+const std::vector<CompositePattern>& composite_patterns() {
+  static const std::vector<CompositePattern> all = read_patterns();
+  return all;
+}
+
+/// Returns the letters that a composite of a pattern sums over.
+std::vector<std::string> contracted_by(CompositeKind kind) {
+  switch (kind) {
+    case CompositeKind::lookup:
+      return {"V"};
+    case CompositeKind::norm:
+      return {"E"};
+    case CompositeKind::score:
+      return {"Q"};
+    case CompositeKind::denominator:
+    case CompositeKind::mean:
+      return {"M"};
+    default:
+      return {};
+  }
+}
+
+bool matches(const Expression& pattern, const Expression& e, Bindings& bound) {
+  if (pattern.kind == Expression::Kind::name && is_variable(pattern.text)) {
+    if (e.kind == Expression::Kind::call) return false;
+    const auto [at, is_new] = bound.try_emplace(pattern.text, e);
+    return is_new || at->second == e;
+  }
+  if (pattern.kind != e.kind || pattern.text != e.text) return false;
+  if (pattern.kind != Expression::Kind::call) return true;
+  if (pattern.op != e.op || pattern.terms != e.terms || pattern.parameters != e.parameters ||
+      pattern.args.size() != e.args.size())
+    return false;
+  const auto all = [&](const std::vector<Expression>& args) {
+    Bindings trial = bound;
+    for (std::size_t i = 0; i < args.size(); ++i)
+      if (!matches(pattern.args[i], args[i], trial)) return false;
+    bound = std::move(trial);
+    return true;
+  };
+  return all(e.args) || (is_commutative(e.op) && all({e.args[1], e.args[0]}));
+}
+
+}  // namespace shardproof
