@@ -344,10 +344,9 @@ Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
     const Row& row = verdict.rows[i];
     const DumpedValue& dumped = values.dumped[row.dumped];
     const Meaning meaning = dumped.subject.meaning;
-    const bool checkpoint =
-        (meaning == Meaning::checkpoint &&
-         !is_block_term(dumped.subject.name, claim.source_case.model)) ||
-        meaning == Meaning::token;
+    const bool checkpoint = (meaning == Meaning::checkpoint &&
+                             !is_block_term(dumped.subject.name, claim.source_case.model)) ||
+                            meaning == Meaning::token;
     // For final_norm the last positions are all that the model has.
     const bool all =
         (!dumped.subject.last ||
