@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "weights/model/registry.h"
 #include "weights/text/composites.h"
@@ -20,19 +21,55 @@ EinsumSpec spec_of(const std::string& result, const Composite& product) {
   return EinsumSpec::parse(spec);
 }
 
-std::vector<LogicalOp> ops_of(const ModelConfig& config, WeightType weights) {
+/// Returns attention as one op of queries, keys and values, which rotates and caches them.
+LogicalOp attend_of(const NamedComposites& all, const std::string& name, const Composite& mean) {
+  LogicalOp op{LogicalOp::Kind::attend, name, {}};
+  const Composite& scores =
+      *find_composite(all, find_composite(all, mean.operands[0])->operands[0]);
+  op.caches = {scores.operands[1], mean.operands[2]};
+  for (std::string value : {scores.operands[0], find_composite(all, op.caches[0])->operands[0],
+                            find_composite(all, op.caches[1])->operands[0]}) {
+    const Composite& of = *find_composite(all, value);
+    if (of.kind == CompositeKind::rotation) {
+      op.rotations.push_back(value);
+      value = of.operands[0];
+    }
+    op.operands.push_back(value);
+  }
+  return op;
+}
+
+void give_roles(std::vector<LogicalOp>& ops) {
+  using Role = LogicalOp::Role;
+  std::map<std::string, std::pair<Role, const char*>> roles;
+  for (const LogicalOp& op : ops) {
+    const bool attends = op.kind == LogicalOp::Kind::attend;
+    if (!attends && op.kind != LogicalOp::Kind::activate) continue;
+    static constexpr std::pair<Role, const char*> kRoles[] = {{Role::query, "q"},
+                                                              {Role::key, "k"},
+                                                              {Role::value, "v"},
+                                                              {Role::gate, "h"},
+                                                              {Role::up, "u"}};
+    for (std::size_t i = 0; i < op.operands.size(); ++i)
+      roles[op.operands[i]] = kRoles[i + (attends ? 0 : 3)];
+  }
+  char output = 'y';
+  for (LogicalOp& op : ops) {
+    if (op.kind != LogicalOp::Kind::einsum) continue;
+    if (const auto of = roles.find(op.result); of != roles.end())
+      std::tie(op.role, op.variable) = of->second;
+    else
+      op.variable = output++;
+  }
+}
+
+}  // namespace
+
+std::vector<LogicalOp> logical_layer(const ModelConfig& config, WeightType weights) {
   using Kind = LogicalOp::Kind;
-  const NamedComposites named = composites_of(config, weights);
-  const std::map<std::string, Composite> all(named.begin(), named.end());
-  // Attention rotates and caches the values that it is given.
-  const auto given = [&](std::string name) {
-    while (all.at(name).kind == CompositeKind::rotation ||
-           all.at(name).kind == CompositeKind::cache)
-      name = all.at(name).operands[0];
-    return name;
-  };
+  const NamedComposites all = composites_of(config, weights);
   std::vector<LogicalOp> ops;
-  for (const auto& [name, of] : named) {
+  for (const auto& [name, of] : all) {
     if (!value_row(name)->per_layer) continue;
     switch (of.kind) {
       case CompositeKind::norm:
@@ -45,14 +82,9 @@ std::vector<LogicalOp> ops_of(const ModelConfig& config, WeightType weights) {
         ops.push_back(std::move(op));
         break;
       }
-      case CompositeKind::mean: {
-        const Composite& scores = all.at(all.at(of.operands[0]).operands[0]);
-        ops.push_back(
-            {Kind::attend,
-             name,
-             {given(scores.operands[0]), given(scores.operands[1]), given(of.operands[2])}});
+      case CompositeKind::mean:
+        ops.push_back(attend_of(all, name, of));
         break;
-      }
       case CompositeKind::activation:
         ops.push_back({Kind::activate, name, of.operands});
         break;
@@ -63,22 +95,8 @@ std::vector<LogicalOp> ops_of(const ModelConfig& config, WeightType weights) {
         break;  // parts of attention
     }
   }
+  give_roles(ops);
   return ops;
-}
-
-}  // namespace
-
-std::vector<LogicalOp> logical_layer(const ModelConfig& config, WeightType weights) {
-  // A search partitions one model thousands of times.
-  struct Known {
-    ModelConfig config;
-    WeightType weights;
-    std::vector<LogicalOp> ops;
-  };
-  thread_local std::optional<Known> last;
-  if (!last || !(last->config == config) || last->weights != weights)
-    last = Known{config, weights, ops_of(config, weights)};
-  return last->ops;
 }
 
 }  // namespace shardproof

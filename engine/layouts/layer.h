@@ -19,12 +19,27 @@ struct LogicalOp {
     activate,  ///< operands {gate} or {gate, up}
     add        ///< operands {a, b}
   };
+  /// Of an einsum: what its result is for. Tables of layouts have lines for each.
+  enum class Role { query, key, value, gate, up, output };
   Kind kind{};
-  std::string result;  ///< "norm2", "q", ..., the name in tables and checkpoints; "attn" for attend
+  std::string result;  ///< "norm2", "q", ..., the name in tables and checkpoints
   std::vector<std::string> operands;
   EinsumSpec spec = {};
   std::string scale = {};                ///< "wq_scale", with int8 weights
   std::vector<std::string> biases = {};  ///< "bq"; only biases that the model has
+  Role role = Role::output;
+  std::string variable = {};  ///< of an einsum: its result in programs, "h" for the gate
+  // Of attend, for queries and keys, and for keys and values:
+  std::vector<std::string> rotations = {};  ///< "q_rot", "k_rot"; none where nothing is rotated
+  std::vector<std::string> caches = {};     ///< "k_cache", "v_cache"
+
+  /// Returns whether it makes queries, keys or values.
+  bool is_projection() const {
+    return kind == Kind::einsum &&
+           (role == Role::query || role == Role::key || role == Role::value);
+  }
+  /// Returns whether it makes what is activated, or gates it.
+  bool is_wide() const { return kind == Kind::einsum && (role == Role::gate || role == Role::up); }
 };
 
 /// The ops of a model's layer, in execution order.

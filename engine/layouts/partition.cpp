@@ -21,7 +21,7 @@ class Partitioner {
       : table_(table),
         config_(config),
         ops_(logical_layer(config, numerics.weights)),
-        rules_(table, extents, torus),
+        rules_(table, ops_, extents, torus),
         w_(std::string(kLayerProgram), numerics.act, extents, torus),
         loop_(numerics.loop) {}
 
@@ -32,12 +32,13 @@ class Partitioner {
       using Kind = LogicalOp::Kind;
       if (op.kind == Kind::norm) norm(op);
       if (op.kind == Kind::einsum) einsum(op);
-      if (op.kind == Kind::attend) attend();
+      if (op.kind == Kind::attend) attend(op);
       if (op.kind == Kind::activate) activate(op);
       if (op.kind == Kind::add) elementwise(op.result, "add", op.operands, op.result);
     }
-    PartitionedLayer made{w_.finish({current("out").name, "kc", "vc"}), rules_.residual,
-                          rules_.cache, rules_.prefix.value_or(Layout()), std::move(arrows_)};
+    PartitionedLayer made{w_.finish({current(ops_.back().result).name, "kc", "vc"}),
+                          rules_.residual, rules_.cache, rules_.prefix.value_or(Layout()),
+                          std::move(arrows_)};
     fuse_loops(made, table_, loop_);
     return made;
   }
@@ -126,7 +127,7 @@ class Partitioner {
     const std::size_t copies = copies_.at(value).size();
     WrittenValue now = bring(value, first, line.line, "");
     // The first note of `in` or hidden applies to the arrow that already led to that layout.
-    const bool led = line.value == "in" || value == "hidden";
+    const bool led = line.value == "in" || is_activated(value);
     if (copies == copies_.at(value).size() && !led)
       note_on_copy({value, "", first.loop, line.line}, now.layout);
     // A note on all matrices applies to those of keys and values only if they are gathered.
@@ -135,6 +136,12 @@ class Partitioner {
       now = walk(now, rules_.path(value, now.layout, line.steps[i], line.line),
                  {value, "", line.steps[i].loop, line.line, lenient});
     return now;
+  }
+
+  bool is_activated(const std::string& value) const {
+    return std::any_of(ops_.begin(), ops_.end(), [&](const LogicalOp& op) {
+      return op.kind == LogicalOp::Kind::activate && op.result == value;
+    });
   }
 
   // ---- the steps of the layer ----
@@ -152,23 +159,21 @@ class Partitioner {
 
   const ContractionLayouts& layouts_of(const LogicalOp& op) {
     const auto [at, is_new] = contractions_.try_emplace(op.result);
+    if (op.role == LogicalOp::Role::gate) gate_ = op.result;
+    const bool gated = op.role == LogicalOp::Role::up;
     if (is_new)
-      at->second =
-          rules_.contraction(op, rows_, op.result == "up" ? &current("gate").layout : nullptr);
+      at->second = rules_.contraction(op, rows_, gated ? &current(gate_).layout : nullptr);
     return at->second;
   }
 
   void einsum(const LogicalOp& op) {
-    static const std::map<std::string, std::string> names{
-        {"q", "q"},  {"k", "k"},         {"v", "v"},        {"gate", "h"},
-        {"up", "u"}, {"block_out", "y"}, {"attn_out", "y"}, {"ffn_out", "z"}};
     const ContractionLayouts& layouts = layouts_of(op);
     std::string call = "einsum(" + op.spec.to_string();
     std::vector<std::string> operands;
     for (std::size_t t = 0; t < layouts.operands.size(); ++t) operands.push_back(operand(op, t));
     for (std::size_t t = 0; t < operands.size(); ++t)
       call += fmt::format("; {}, {}", operands[t], weight(op.operands[2 * t + 1]));
-    WrittenValue now = w_.step(names.at(op.result), layouts.product, call + ")",
+    WrittenValue now = w_.step(op.variable, layouts.product, call + ")",
                                w_.raw(op.result, !op.scale.empty() || !op.biases.empty()));
     bool complete = false;
     const auto complete_it = [&] {
@@ -184,7 +189,7 @@ class Partitioner {
                  : rules_.path(op.result, now.layout, layouts.steps[i], rules_.line_of(op.result));
       // A note on attend applies to q; it applies to keys and values only where they can be looped.
       const bool last = i + 1 == layouts.steps.size();
-      const bool lenient = last && (op.result == "k" || op.result == "v") &&
+      const bool lenient = last && op.is_projection() && op.role != LogicalOp::Role::query &&
                            table_.find("attend", op.result) == nullptr;
       walk(now, path,
            {op.result, last ? layouts.use : "", layouts.steps[i].loop,
@@ -256,24 +261,25 @@ class Partitioner {
                                                   {Ffn::geglu, "geglu"},
                                                   {Ffn::gelu, "gelu"},
                                                   {Ffn::gelu_erf, "gelu_erf"}};
-    elementwise("hidden", kinds.at(config_.ffn), op.operands, "a");
-    hand_on("hidden");
+    elementwise(op.result, kinds.at(config_.ffn), op.operands, "a");
+    hand_on(op.result);
   }
 
-  void attend() {
+  void attend(const LogicalOp& op) {
     const auto positions = [&](const Layout& of) {
-      return bring("pos", {Layout({of.dims()[0], of.dims()[1]}, {})}, rules_.line_of("q"), "attend")
+      return bring("pos", {Layout({of.dims()[0], of.dims()[1]}, {})},
+                   rules_.line_of(op.operands[0]), "attend")
           .name;
     };
     const std::string of_q = positions(rules_.queries);
-    const std::string q = rotated("q", of_q);
+    const std::string q = rotated(op, 0, of_q);
     const std::string pos = positions(rules_.keys);
-    const std::string k = rotated("k", pos);
-    for (const auto& [name, grown] :
-         {std::pair<std::string, std::string>{"k", k}, {"v", current("v").name}}) {
-      w_.input(name + "_old", rules_.cache, "previous " + name + "_cache");
-      w_.step(name + "c", rules_.cache, fmt::format("append({}_old, {}, {})", name, grown, pos),
-              name + "_cache");
+    const std::string grown[] = {rotated(op, 1, pos), current(op.operands[2]).name};
+    const std::string names[] = {"k", "v"};
+    for (std::size_t i = 0; i < 2; ++i) {
+      w_.input(names[i] + "_old", rules_.cache, "previous " + op.caches[i]);
+      w_.step(names[i] + "c", rules_.cache,
+              fmt::format("append({}_old, {}, {})", names[i], grown[i], pos), op.caches[i]);
     }
     const auto& d = rules_.queries.dims();
     const std::string row = Layout({d[0], d[1], d[2]}, {}).to_string();
@@ -281,8 +287,8 @@ class Partitioner {
     std::string kind = "attend", caches = "kc, vc";
     if (rules_.prefix) {
       kind = "attend_prefix";
-      for (const std::string name : {"k", "v"})
-        caches += ", " + w_.input("p" + name, *rules_.prefix, "prefix " + name + "_cache").name;
+      for (std::size_t i = 0; i < 2; ++i)
+        caches += ", " + w_.input("p" + names[i], *rules_.prefix, "prefix " + op.caches[i]).name;
     }
     std::string slopes;
     if (has_weight(config_, "alibi_slopes"))  // each chip has the slopes of its heads
@@ -290,24 +296,25 @@ class Partitioner {
     w_.line(
         fmt::format("s : {0}M, m : {0}, e : {0}M, d : {0}, o : {1} = {6}({2}, {7}, {3}{5}) "
                     "is score, max, exp, denom, {4}",
-                    row, o, q, of_q, w_.unstored("attn"), slopes, kind, caches));
-    copies_["attn"] = {w_.stored({"o", rules_.queries, w_.unstored("attn"), "o"}, "attn")};
-    hand_on("attn");
+                    row, o, q, of_q, w_.unstored(op.result), slopes, kind, caches));
+    copies_[op.result] = {w_.stored({"o", rules_.queries, w_.unstored(op.result), "o"}, op.result)};
+    hand_on(op.result);
   }
 
   /// The stored rotation of queries or keys; the value itself in a model without rotation.
-  std::string rotated(const std::string& value, const std::string& pos) {
-    const WrittenValue& from = current(value);
-    if (!rotates(config_)) return from.name;
+  std::string rotated(const LogicalOp& attend, std::size_t operand, const std::string& pos) {
+    const WrittenValue& from = current(attend.operands[operand]);
+    if (attend.rotations.empty()) return from.name;
+    const std::string& rotation = attend.rotations[operand];
     if (!copies_.contains("cos"))
       for (const std::string table : {"cos", "sin"})
         copies_[table] = {w_.input(table, Layout::parse("PJ"), "weight rope_" + table)};
     const char* const kind = config_.rope == Rope::half ? "rope" : "rope_interleaved";
     return w_
-        .stored(w_.step(value + "p", from.layout,
+        .stored(w_.step(attend.operands[operand] + "p", from.layout,
                         fmt::format("{}({}, {}, cos, sin)", kind, from.name, pos),
-                        w_.unstored(value + "_rot")),
-                value + "_rot")
+                        w_.unstored(rotation)),
+                rotation)
         .name;
   }
 
@@ -317,6 +324,7 @@ class Partitioner {
   TableRules rules_;
   ProgramWriter w_;
   Loop loop_;
+  std::string gate_;
   Layout rows_;  // axes of B and L of the stream, as contractions take it
   std::map<std::string, std::vector<WrittenValue>> copies_;
   std::map<std::string, ContractionLayouts> contractions_;

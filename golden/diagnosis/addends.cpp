@@ -9,6 +9,7 @@
 #include "golden/diagnosis/detail/fit.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
+#include "weights/text/block_terms.h"
 
 namespace shardproof::diagnosis {
 namespace {
@@ -66,8 +67,8 @@ std::optional<std::string> residual_of(const Question& q) {
           graph.model().weight(e.args[1 - i].text) == nullptr)
         return graph.lines().id_of(q.place().pass, q.place().layer, e.args[1 - i].text);
   }
-  if (graph.of_keys() && (q.name() == "attn_out" || q.name() == "ffn_out"))
-    return q.replay().operands(q.id_of("out"))[0];
+  if (is_block_term(q.name(), q.config()))
+    return q.replay().operands(q.id_of(shardproof::result_of(TextSection::layer)))[0];
   return std::nullopt;
 }
 

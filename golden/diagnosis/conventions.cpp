@@ -12,10 +12,18 @@
 namespace shardproof::diagnosis {
 namespace {
 
+const NamedComposites& composites(const Question& q) { return q.step().graph().composites(); }
+
+/// Returns the name of the model's value of this kind.
+std::string name_of(const Question& q, CompositeKind kind) {
+  return shardproof::name_of(composites(q), kind);
+}
+
 /// Returns a dumped norm with its gain put back.
 bounds::IntervalTensor with_gain(const Question& q, const std::string& norm) {
   const bounds::Derivation::Place place = q.replay().place_of(norm);
-  const Tensor& g = *q.weight(shardproof::weight_id(place.layer, place.name));
+  const Composite& of = *find_composite(composites(q), place.name);
+  const Tensor& g = *q.weight(shardproof::weight_id(place.layer, of.weights[0]));
   bounds::IntervalTensor with = q.replay().value(norm);
   const std::size_t E = g.data.size();
   for (std::size_t i = 0; i < with.size(); ++i) {
@@ -29,9 +37,9 @@ bounds::IntervalTensor with_gain(const Question& q, const std::string& norm) {
 /// Returns whether all norms of the pass are right with gain: writers fold all or none.
 bool all_folded(const Question& q) {
   for (std::int64_t layer = 0; layer < q.config().layers; ++layer)
-    for (const char* name : {"norm", "norm2", "final_norm"}) {
+    for (const auto& [name, of] : composites(q)) {
       const std::string norm = checkpoint_id(q.place().pass, layer, name);
-      if (!q.replay().dumped(norm)) continue;
+      if (of.kind != CompositeKind::norm || !q.replay().dumped(norm)) continue;
       const bounds::IntervalTensor with = with_gain(q, norm), right = q.replay().expected(norm);
       const std::vector<bool> unspoken = q.unspoken(q.replay().place_of(norm), with.shape);
       for (std::size_t i = 0; i < with.size(); ++i)
@@ -54,13 +62,12 @@ std::pair<std::string, bounds::IntervalTensor> in_units(const Question& q, std::
 bool gains_folded(const Question& q) {
   if (!q.step().graph().of_keys() || !q.replay().dumped(q.id()) || !all_folded(q)) return false;
   const bounds::IntervalTensor with = with_gain(q, q.id());
-  const bool serial = q.config().block == Block::serial;
-  std::vector<std::string> made{"q", "k", "v", serial ? "" : "gate", serial ? "" : "up"};
-  if (q.name() == "norm2") made = {"gate", "up"};
-  if (q.name() == "final_norm") made = {"logits"};
   bool any = false;
-  for (const std::string& name : made) {
-    if (name.empty() || !q.replay().dumped(q.id_of(name))) continue;
+  for (const auto& [name, of] : composites(q)) {
+    const bool reads =
+        of.kind == CompositeKind::product &&
+        std::find(of.operands.begin(), of.operands.end(), q.name()) != of.operands.end();
+    if (!reads || !q.replay().dumped(q.id_of(name))) continue;
     if (!follows(q, q.id_of(name), {{q.id(), with}})) return false;
     any = true;
   }
@@ -76,25 +83,32 @@ bool of_base2(const Question& q) {
 }
 
 bool followed_in_other_units(const Question& q) {
-  if (!q.step().graph().of_keys() || q.name() != "score" || !q.replay().dumped(q.id_of("score")))
+  const std::string score = name_of(q, CompositeKind::score);
+  const std::string max = name_of(q, CompositeKind::maximum);
+  if (!q.step().graph().of_keys() || q.name() != score || !q.replay().dumped(q.id_of(score)))
     return false;
-  std::vector<std::pair<std::string, bounds::IntervalTensor>> values{in_units(q, "score")};
-  if (q.replay().dumped(q.id_of("max"))) values.push_back(in_units(q, "max"));
-  for (const char* made : {"exp", "denom", "attn"})
-    if (q.replay().dumped(q.id_of(made))) return follows(q, q.id_of(made), values);
+  std::vector<std::pair<std::string, bounds::IntervalTensor>> values{in_units(q, score)};
+  if (q.replay().dumped(q.id_of(max))) values.push_back(in_units(q, max));
+  for (const CompositeKind kind :
+       {CompositeKind::exponential, CompositeKind::denominator, CompositeKind::mean})
+    if (const std::string id = q.id_of(name_of(q, kind)); q.replay().dumped(id))
+      return follows(q, id, values);
   return false;
 }
 
 bool scores_in_other_units(const Question& q) {
-  const std::string score = q.id_of("score");
-  return q.step().graph().of_keys() && q.name() == "exp" && q.replay().dumped(score) &&
+  if (!q.step().graph().of_keys() || q.name() != name_of(q, CompositeKind::exponential))
+    return false;
+  const std::string score = q.id_of(name_of(q, CompositeKind::score));
+  return q.replay().dumped(score) &&
          holds(q, score, scaled(q.replay().expected(score), to_other_base(q), q.declared()));
 }
 
 Edit of_other_units() {
   return [](const Question& q, Search& search, const Row& row) {
     Trial(q, search).try_change(candidate(row),
-                                {.values = {in_units(q, "score"), in_units(q, "max")}});
+                                {.values = {in_units(q, name_of(q, CompositeKind::score)),
+                                            in_units(q, name_of(q, CompositeKind::maximum))}});
   };
 }
 

@@ -131,11 +131,11 @@ class Heads : Trial {
 
   /// Channels in the other convention of rotary pairs.
   void channels() {
-    const std::string& n = q_.name();
-    if (!rotates(q_.config()) ||
-        (n != "q" && n != "k" && n != "q_rot" && n != "k_rot" && n != "k_cache"))
-      return;
-    const auto Q = at(q_.config().Q), J = at(q_.weight("rope_cos")->shape[1]);
+    const NamedComposites& composites = q_.step().graph().composites();
+    if (!is_rotated(composites, q_.name())) return;
+    const Composite& rotation =
+        *find_composite(composites, name_of(composites, CompositeKind::rotation));
+    const auto Q = at(q_.config().Q), J = at(q_.weight(rotation.weights[0])->shape[1]);
     const bool half = q_.config().rope == Rope::half;
     // Maps channel c of a writer with the other convention to the model's channel.
     const auto from = [Q, J, half](std::size_t g) {
@@ -146,7 +146,7 @@ class Heads : Trial {
     // If the operands are dumped, a rotated value follows from operands that are right in the
     // model's order, so the fault is not the convention.
     const std::vector<std::string> operands = q_.operands();
-    if (n != "q" && n != "k" &&
+    if (find_composite(composites, q_.name())->kind != CompositeKind::product &&
         std::any_of(operands.begin(), operands.end(),
                     [&](const std::string& o) { return q_.replay().dumped(o); }))
       return;
@@ -154,8 +154,9 @@ class Heads : Trial {
                         fmt::format("declare rope_pairs={}", half ? "interleaved" : "half")};
     if (!search_.wants(candidate) || !moved_alike(from)) return;
     const Places places = [&](const std::string& name, const Shape&) {
-      const bool turned = name[0] == 'q' || name[0] == 'k';
-      return turned ? std::optional<std::function<std::size_t(std::size_t)>>(from) : std::nullopt;
+      return is_rotated(composites, name)
+                 ? std::optional<std::function<std::size_t(std::size_t)>>(from)
+                 : std::nullopt;
     };
     if (right_if_declared(q_, places)) try_places(std::move(candidate), from);
   }
@@ -223,8 +224,14 @@ class Heads : Trial {
       if (q_.replay().dumped(operand) &&
           value_row(q_.replay().place_of(operand).name)->dims.find('H') != std::string_view::npos)
         return false;
-    const std::string output = id(q_.config().block == Block::serial ? "attn_out" : "block_out");
-    if (!q_.replay().dumped(id("attn")) || !q_.replay().dumped(output)) return false;
+    const NamedComposites& composites = q_.step().graph().composites();
+    const std::string mean = name_of(composites, CompositeKind::mean);
+    const auto reads_mean = [&](const auto& one) {
+      const std::vector<std::string>& operands = one.second.operands;
+      return std::find(operands.begin(), operands.end(), mean) != operands.end();
+    };
+    const auto output = std::find_if(composites.begin(), composites.end(), reads_mean);
+    if (!q_.replay().dumped(id(mean)) || !q_.replay().dumped(id(output->first))) return false;
     const bool all = q_.config().K == q_.config().H;
     return right_if_declared(
         q_,

@@ -5,6 +5,7 @@
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 #include "weights/model/softmax.h"
+#include "weights/text/block_terms.h"
 
 namespace shardproof::rerun {
 namespace {

@@ -1,13 +1,16 @@
 #include "weights/text/composites.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
 #include "weights/model/registry.h"
 #include "weights/text/detail/composite_patterns.h"
+#include "weights/text/text_model.h"
 #include "weights/text/writer.h"
 
 namespace shardproof {
@@ -21,8 +24,7 @@ bool calls(const Expression& e, ModelOp op) {
 
 class Recogniser {
  public:
-  Recogniser(const ModelText& text, const std::set<std::string>& values)
-      : text_(text), values_(values) {
+  explicit Recogniser(const ModelText& text) : text_(text) {
     for (const TextSection section : kTextSections)
       for (const TextWeight& weight : text.section(section).weights)
         weights_[weight.name] = weight.from.empty() ? weight.name : weight.from;
@@ -33,9 +35,8 @@ class Recogniser {
     for (const TextSection section : kTextSections) {
       section_ = section;
       for (const TextLine& line : text_.section(section).lines)
-        if (values_.contains(line.name))
-          if (std::optional<Composite> composite = composite_of(line))
-            composites.emplace_back(line.name, std::move(*composite));
+        if (std::optional<Composite> composite = composite_of(line))
+          composites.emplace_back(line.name, std::move(*composite));
     }
     return composites;
   }
@@ -49,36 +50,9 @@ class Recogniser {
     return nullptr;
   }
 
-  bool is_causal(const TextLine& line) const {
-    const TextLine* const mask = line_of(line.where);
-    static const Expression kCausal = parse_expression("within(sub(slot, pos), -inf, 0)");
-    Existence of;
-    return mask != nullptr && whole(mask->expression, of) == kCausal && of.is_plain;
-  }
-
-  /// Where the lines of an expression exist: everywhere, or for the keys that a query sees.
-  struct Existence {
-    bool is_plain = true;  ///< nothing else
-    bool is_causal = false;
-  };
-
-  /// Returns an expression with the lines in it that are no values.
-  Expression whole(const Expression& e, Existence& of) const {
-    if (is_name(e) && !values_.contains(e.text)) {
-      const TextLine* const line = line_of(e.text);
-      if (line == nullptr) return e;
-      if (line->guard || !(line->where.empty() || is_causal(*line))) of.is_plain = false;
-      if (!line->where.empty()) of.is_causal = true;
-      return whole(line->expression, of);
-    }
-    Expression all = e;
-    for (Expression& arg : all.args) arg = whole(arg, of);
-    return all;
-  }
-
   bool is_weight(const Expression& e) const { return is_name(e) && weights_.contains(e.text); }
   bool is_value(const Expression& e) const {
-    return is_name(e) && (e.text == "in" || values_.contains(e.text));
+    return is_name(e) && (e.text == "in" || line_of(e.text) != nullptr);
   }
   bool is_number(const Expression& e) const {
     return e.kind == Expression::Kind::number || (is_name(e) && text_.is_number(e.text));
@@ -86,22 +60,22 @@ class Recogniser {
 
   std::optional<Composite> composite_of(const TextLine& line) const {
     if (line.guard || !line.where.empty()) return std::nullopt;
-    Existence of;
     const Expression& own = line.expression;
-    const Expression e = whole(calls(own, ModelOp::store) ? own.args[0] : own, of);
-    if (!of.is_plain) return std::nullopt;
+    const Expression& e = calls(own, ModelOp::store) ? own.args[0] : own;
     for (const auto& [kind, pattern] : composite_patterns()) {
-      Bindings bound;
-      if (of.is_causal != (kind == CompositeKind::score) || !matches(pattern, e, bound)) continue;
-      if (std::optional<Composite> composite = composite_of(kind, bound)) return composite;
+      CompositeMatch match;
+      if (!matches(pattern, e, unstored_, match) || !match.is_plain ||
+          match.is_causal != (kind == CompositeKind::score))
+        continue;
+      if (std::optional<Composite> composite = composite_of(kind, match)) return composite;
     }
-    return of.is_causal ? std::nullopt : product_of(e);
+    return product_of(e);
   }
 
-  std::optional<Composite> composite_of(CompositeKind kind, const Bindings& bound) const {
+  std::optional<Composite> composite_of(CompositeKind kind, const CompositeMatch& match) const {
     Composite composite{kind};
     composite.contracted = contracted_by(kind);
-    for (const auto& [variable, e] : bound) {
+    for (const auto& [variable, e] : match.variables) {
       if (variable == "n") {
         if (!is_number(e)) return std::nullopt;
         // The factor of an embedding; that of a score, and what a norm adds, are the model's.
@@ -120,24 +94,33 @@ class Recogniser {
   /// Returns a sum of products of values with weights, multiplied once, plus weights.
   std::optional<Composite> product_of(Expression e) const {
     Composite composite{CompositeKind::product};
-    const auto peel = [&](ModelOp op, const auto& is_factor) -> std::optional<std::string> {
+    CompositeMatch match;
+    const auto peel = [&](ModelOp op, bool numbers) -> std::optional<std::string> {
       if (!calls(e, op)) return std::nullopt;
-      for (const std::size_t i : {0U, 1U})
-        if (is_factor(e.args[i])) {
-          const std::string& text = e.args[i].text;
-          std::string name = is_weight(e.args[i]) ? weights_.at(text) : text;
-          e = Expression(std::move(e.args[1 - i]));
-          return name;
-        }
+      for (const std::size_t i : {0U, 1U}) {
+        const Expression& factor = e.args[i];
+        if (!is_weight(factor) && !(numbers && is_number(factor))) continue;
+        std::string name = is_weight(factor) ? weights_.at(factor.text) : factor.text;
+        e = Expression(std::move(e.args[1 - i]));
+        return name;
+      }
       return std::nullopt;
     };
-    const auto weight = [&](const Expression& of) { return is_weight(of); };
-    while (std::optional<std::string> bias = peel(ModelOp::add, weight))
-      composite.biases.insert(composite.biases.begin(), std::move(*bias));
-    if (auto scale = peel(ModelOp::mul,
-                          [&](const Expression& of) { return is_weight(of) || is_number(of); }))
-      composite.scale = std::move(*scale);
-    if (!calls(e, ModelOp::einsum)) return std::nullopt;
+    while (!calls(e, ModelOp::einsum)) {
+      if (const TextLine* const line = is_name(e) ? unstored_(e.text) : nullptr) {
+        note(*line, unstored_, match);
+        e = line->expression;
+      } else if (!composite.scale.empty()) {
+        return std::nullopt;
+      } else if (std::optional<std::string> bias = peel(ModelOp::add, false)) {
+        composite.biases.insert(composite.biases.begin(), std::move(*bias));
+      } else if (std::optional<std::string> scale = peel(ModelOp::mul, true)) {
+        composite.scale = std::move(*scale);
+      } else {
+        return std::nullopt;
+      }
+    }
+    if (!match.is_plain || match.is_causal) return std::nullopt;
     for (std::size_t t = 0; t < e.terms.size(); ++t) {
       if (!is_value(e.args[2 * t]) || !is_weight(e.args[2 * t + 1])) return std::nullopt;
       composite.operands.push_back(e.args[2 * t].text);
@@ -150,41 +133,63 @@ class Recogniser {
   }
 
   const ModelText& text_;
-  const std::set<std::string>& values_;
   std::map<std::string, std::string> weights_;  ///< names in files by name
   TextSection section_ = TextSection::embedding;
+  /// A line that is stored is a value of its own wherever it is read.
+  LineOf unstored_ = [this](const std::string& name) {
+    const TextLine* const line = line_of(name);
+    return line == nullptr || calls(line->expression, ModelOp::store) ? nullptr : line;
+  };
 };
+
+NamedComposites read_composites(const ModelConfig& config, WeightType weights) {
+  if (const TextModel* const model = text_model(config)) return composites_of(model->text());
+  std::set<std::string> values{"in"};
+  for (const CheckpointSpec& spec : checkpoint_specs(config)) values.insert(spec.name);
+  NamedComposites all = composites_of(parse_model_text(text_of_model(config, weights)));
+  // Lines between values are none themselves.
+  std::erase_if(all, [&](const auto& named) { return !values.contains(named.first); });
+  return all;
+}
 
 }  // namespace
 
-NamedComposites composites_of(const ModelText& text, const std::set<std::string>& values) {
-  return Recogniser(text, values).run();
-}
+NamedComposites composites_of(const ModelText& text) { return Recogniser(text).run(); }
 
 NamedComposites composites_of(const ModelConfig& config, WeightType weights) {
-  std::set<std::string> values;
-  for (const CheckpointSpec& spec : checkpoint_specs(config)) values.insert(spec.name);
-  return composites_of(parse_model_text(text_of_model(config, weights)), values);
+  // A search of tables asks for those of one model thousands of times.
+  struct Known {
+    ModelConfig config;
+    WeightType weights;
+    NamedComposites all;
+  };
+  constexpr std::size_t kMost = 4;
+  thread_local std::deque<Known> latest;
+  for (const Known& known : latest)
+    if (known.config == config && known.weights == weights) return known.all;
+  if (latest.size() == kMost) latest.pop_back();
+  return latest.emplace_front(Known{config, weights, read_composites(config, weights)}).all;
 }
 
-bool is_block_term(std::string_view name, const ModelConfig& config) {
-  return config.rows == nullptr && config.block == Block::parallel &&
-         std::find(std::begin(kBlockTerms), std::end(kBlockTerms), name) != std::end(kBlockTerms);
+const Composite* find_composite(const NamedComposites& all, std::string_view name) {
+  for (const auto& [own, composite] : all)
+    if (own == name) return &composite;
+  return nullptr;
 }
 
-NamedComposites block_terms_of(const ModelConfig& config, WeightType weights) {
-  // They are values of the serial block.
-  ModelConfig serial = config;
-  serial.block = Block::serial;
-  NamedComposites terms;
-  if (config.rows == nullptr && config.block == Block::parallel)
-    for (auto& [name, composite] : composites_of(serial, WeightType::f32))
-      if (is_block_term(name, config)) {
-        if (weights == WeightType::int8)
-          composite.scale = scale_of(config, composite.weights[0])->name;
-        terms.emplace_back(name, std::move(composite));
-      }
-  return terms;
+std::string name_of(const NamedComposites& all, CompositeKind kind) {
+  for (const auto& [name, composite] : all)
+    if (composite.kind == kind) return name;
+  return "";
+}
+
+bool is_rotated(const NamedComposites& all, std::string_view name) {
+  const Composite* const own = find_composite(all, name);
+  if (own != nullptr && own->kind == CompositeKind::cache) return is_rotated(all, own->operands[0]);
+  return std::any_of(all.begin(), all.end(), [&](const auto& one) {
+    return one.second.kind == CompositeKind::rotation &&
+           (one.first == name || one.second.operands[0] == name);
+  });
 }
 
 }  // namespace shardproof

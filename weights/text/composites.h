@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,18 +43,17 @@ struct Composite {
 
 /// Composites with the names of their lines, in the text's order.
 using NamedComposites = std::vector<std::pair<std::string, Composite>>;
-/// Returns the composites of lines that are exactly such over `values` and weights: a line that is
-/// no value stands in what reads it. What has a guard, or a mask that is not causal, has none.
-NamedComposites composites_of(const ModelText& text, const std::set<std::string>& values);
-/// Returns the composites of a model of keys: of each of its checkpoints but sampling's.
+/// Returns the composites of lines that are exactly such: what a line reads that is not stored may
+/// be part of it. A line with a guard, or with a mask that is not causal, is none.
+NamedComposites composites_of(const ModelText& text);
+/// Returns the composites of a model; of keys one for each checkpoint but sampling's.
 NamedComposites composites_of(const ModelConfig& config, WeightType weights);
+/// Returns the one with this name, or null.
+const Composite* find_composite(const NamedComposites& all, std::string_view name);
+/// Returns the name of the first of this kind; "" if there is none.
+std::string name_of(const NamedComposites& all, CompositeKind kind);
 
-/// The two terms of a parallel block's sum, from attn and wo, and from hidden and w_out. The model
-/// does not name them; a dump may.
-inline constexpr std::string_view kBlockTerms[] = {"attn_out", "ffn_out"};
-/// Returns whether a value is one of them in this model.
-bool is_block_term(std::string_view name, const ModelConfig& config);
-/// Returns their composites, with the scale of their sum; none if the model has no such terms.
-NamedComposites block_terms_of(const ModelConfig& config, WeightType weights);
+/// Returns whether a value's channels are turned in pairs: a rotation, its operand, or its cache.
+bool is_rotated(const NamedComposites& all, std::string_view name);
 
 }  // namespace shardproof

@@ -3,15 +3,27 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace shardproof {
 
-TableRules::TableRules(const LayoutTable& table, const Extents& extents, const Torus& torus)
-    : table_(table), extents_(extents), torus_(torus) {
+const LogicalOp& TableRules::only(LogicalOp::Kind kind) const {
+  return *std::find_if(ops_.begin(), ops_.end(),
+                       [&](const LogicalOp& op) { return op.kind == kind; });
+}
+
+const LayoutLine* TableRules::of_attend(std::size_t operand) const {
+  return table_.find("attend", only(LogicalOp::Kind::attend).operands[operand]);
+}
+
+TableRules::TableRules(const LayoutTable& table, const std::vector<LogicalOp>& ops,
+                       const Extents& extents, const Torus& torus)
+    : table_(table), ops_(ops), extents_(extents), torus_(torus) {
   residual = required("in").steps[0].layout;
   queries = required("attend").steps[0].layout;
   // Keys and values are appended, unless given otherwise, in the queries' layout with K as H.
-  const LayoutLine* own = table.find("attend", "k");
-  const LayoutLine* of_v = table.find("attend", "v");
+  const LayoutLine* own = of_attend(1);
+  const LayoutLine* of_v = of_attend(2);
   keys =
       own != nullptr
           ? own->steps[0].layout
@@ -123,11 +135,11 @@ Path TableRules::path(const std::string& value, const Layout& from, const Layout
 }
 
 Line TableRules::line_of(const std::string& value) const {
-  const bool projected = value == "q" || value == "k" || value == "v";
-  const bool wide = value == "gate" || value == "up";
-  for (const std::string& name : {value, std::string(projected ? "attend"
-                                                     : wide    ? "hidden"
-                                                               : "in")})
+  std::string after = "in";
+  for (const LogicalOp& op : ops_)
+    if (op.result == value && (op.is_projection() || op.is_wide()))
+      after = op.is_projection() ? "attend" : only(LogicalOp::Kind::activate).result;
+  for (const std::string& name : {value, after})
     if (const LayoutLine* line = table_.find(name)) return line->line;
   return table_.line;
 }
@@ -182,25 +194,26 @@ Layout TableRules::product(const LogicalOp& op, std::size_t term, const Layout& 
 }
 
 /// The destination of a product.
-LayoutStep TableRules::destination(const std::string& result, const ContractionLayouts& made,
+LayoutStep TableRules::destination(const LogicalOp& op, const ContractionLayouts& made,
                                    const Layout* gate) const {
   // Notes on the arrow to a layout are on that layout's line.
   const auto noted = [](const Layout& layout, const LayoutStep& step) {
     return LayoutStep{layout, step.strict, step.loop};
   };
-  if (result == "q") return noted(queries, required("attend").steps[0]);
-  if (result == "k" || result == "v") {
-    const LayoutLine* own = table_.find("attend", "k");
+  if (op.role == LogicalOp::Role::query) return noted(queries, required("attend").steps[0]);
+  if (op.is_projection()) {
+    const LayoutLine* own = of_attend(1);
     return noted(keys, (own != nullptr ? *own : required("attend")).steps[0]);
   }
-  if (result != "gate" && result != "up") return noted(residual, required("in").steps[0]);
-  if (const LayoutLine* line = table_.find("hidden")) return line->steps[0];
+  if (!op.is_wide()) return noted(residual, required("in").steps[0]);
+  const std::string& activated = only(LogicalOp::Kind::activate).result;
+  if (const LayoutLine* line = table_.find(activated)) return line->steps[0];
   if (gate != nullptr) return {*gate};
   const Layout last = made.steps.empty() ? made.product : made.steps.back().layout;
   if (!last.is_partial()) return {last};
   throw refused("layouts_c5", table_.line,
-                fmt::format("{} is {}, and no line 'hidden : LAYOUT' says where it is complete",
-                            result, last.to_string()));
+                fmt::format("{} is {}, and no line '{} : LAYOUT' says where it is complete",
+                            op.result, last.to_string(), activated));
 }
 
 ContractionLayouts TableRules::contraction(const LogicalOp& op, const Layout& rows,
@@ -224,10 +237,10 @@ ContractionLayouts TableRules::contraction(const LogicalOp& op, const Layout& ro
   }
   if (const LayoutLine* own = table_.find(op.result)) made.steps = own->steps;
   for (LayoutStep& step : made.steps) step.layout = shortened(step.layout);
-  made.steps.push_back(destination(op.result, made, gate));
-  const bool projected = op.result == "q" || op.result == "k" || op.result == "v";
-  const bool wide = op.result == "gate" || op.result == "up";
-  made.use = projected ? "attend" : wide ? "hidden" : "in";
+  made.steps.push_back(destination(op, made, gate));
+  made.use = op.is_projection() ? "attend"
+             : op.is_wide()     ? only(LogicalOp::Kind::activate).result
+                                : "in";
   if (made.product == made.steps[0].layout) return made;
   // If the path begins with a slice of rows, slice the operands instead: less work, same values.
   made.first = path(op.result, made.product, made.steps[0], line_of(op.result));

@@ -24,7 +24,8 @@ struct ContractionLayouts {
 /// partition() throws.
 class TableRules {
  public:
-  TableRules(const LayoutTable& table, const Extents& extents, const Torus& torus);
+  TableRules(const LayoutTable& table, const std::vector<LogicalOp>& ops, const Extents& extents,
+             const Torus& torus);
 
   Layout residual, queries, keys, cache;
   std::optional<Layout> prefix;  ///< of the prefixes' caches, if the extents have prefixes
@@ -49,10 +50,16 @@ class TableRules {
                  const Line& line) const;
   Layout product(const LogicalOp& op, std::size_t term, const Layout& a, const Layout& b,
                  const Line& line) const;
-  LayoutStep destination(const std::string& result, const ContractionLayouts& made,
+  LayoutStep destination(const LogicalOp& op, const ContractionLayouts& made,
                          const Layout* gate) const;
+  /// The line of attend for its keys or values, by the number of the operand; null if it has none.
+  const LayoutLine* of_attend(std::size_t operand) const;
+
+  /// The layer's op of this kind, of which it has one: attend, activate.
+  const LogicalOp& only(LogicalOp::Kind kind) const;
 
   const LayoutTable& table_;
+  const std::vector<LogicalOp>& ops_;
   const Extents& extents_;
   const Torus& torus_;
 };

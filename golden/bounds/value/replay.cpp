@@ -11,6 +11,7 @@
 #include "golden/compare/row_padding.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
+#include "weights/text/block_terms.h"
 
 namespace shardproof::bounds {
 namespace {

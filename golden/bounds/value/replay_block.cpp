@@ -5,6 +5,7 @@
 #include "golden/bounds/value/replay.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
+#include "weights/text/block_terms.h"
 
 namespace shardproof::bounds {
 

@@ -20,7 +20,8 @@ Graph::Graph(const Weights& weights)
     : of_keys_(text_model(weights.config()) == nullptr),
       config_(config_of_text(weights)),
       lines_(std::make_unique<const bounds::TextLines>(config_)),
-      positional_{"pos", "slot"} {
+      positional_{"pos", "slot"},
+      composites_(composites_of(weights.config(), weights.stored_type())) {
   for (const TextLine& line : lines_->text().section(TextSection::embedding).lines) {
     const std::vector<std::string> reads = reads_of(lines_->text(), line).now;
     if (std::all_of(reads.begin(), reads.end(), [&](const std::string& name) {

@@ -6,6 +6,7 @@
 
 #include "golden/bounds/text/text_lines.h"
 #include "weights/storage/weights.h"
+#include "weights/text/composites.h"
 
 namespace shardproof::diagnosis {
 
@@ -19,6 +20,7 @@ class Graph {
   const TextModel& model() const { return lines_->model(); }
   /// Returns whether a line of the embedding depends on positions alone, not on tokens.
   bool positional(const std::string& name) const { return positional_.contains(name); }
+  const NamedComposites& composites() const { return composites_; }
   /// Returns whether a letter counts heads.
   bool heads(char letter) const;
   /// Returns whether several query heads H may share each kv head K.
@@ -31,6 +33,7 @@ class Graph {
   ModelConfig config_;  // the text's
   std::unique_ptr<const bounds::TextLines> lines_;
   std::set<std::string> positional_;
+  NamedComposites composites_;
 };
 
 }  // namespace shardproof::diagnosis

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "weights/model/registry.h"
+#include "weights/text/block_terms.h"
 
 namespace shardproof::diagnosis {
 
@@ -108,19 +110,50 @@ bool holds(const Question& q, const std::string& id, const bounds::IntervalTenso
   return true;
 }
 
-/// The values of attention in order of computation.
-const std::string kAttention[] = {"q",     "k",   "v",   "q_rot", "k_rot", "k_cache",  "v_cache",
-                                  "score", "max", "exp", "denom", "attn",  "attn_out", "block_out"};
+/// The values of attention in order of computation, from the products that make queries, keys and
+/// values to those that read its mean, and which of them are of keys or values.
+struct AttentionValues {
+  explicit AttentionValues(const Question& q) {
+    NamedComposites all = q.step().graph().composites();
+    const NamedComposites terms = block_terms_of(q.config(), WeightType::f32);
+    std::set<std::string> needed, read;
+    for (const auto& [name, of] : all)
+      if (of.kind == CompositeKind::mean) needed.insert(name), read.insert(name);
+    for (auto at = all.rbegin(); at != all.rend(); ++at) {
+      const auto& [name, of] = *at;
+      if (!needed.contains(name) || of.kind == CompositeKind::product) continue;
+      needed.insert(of.operands.begin(), of.operands.end());
+      if (of.kind == CompositeKind::cache || of_keys.contains(name))
+        of_keys.insert(name), of_keys.insert(of.operands.begin(), of.operands.end());
+    }
+    const auto reads_mean = [&](const Composite& of) {
+      return std::any_of(of.operands.begin(), of.operands.end(),
+                         [&](const std::string& name) { return read.contains(name); });
+    };
+    for (const auto& [name, of] : all) {
+      if (of.kind == CompositeKind::cache && needed.contains(name)) caches.push_back(name);
+      if (of.kind == CompositeKind::product && reads_mean(of))
+        for (const auto& [term, of_term] : terms)
+          if (reads_mean(of_term)) names.push_back(term);
+      if (needed.contains(name) || (of.kind == CompositeKind::product && reads_mean(of)))
+        names.push_back(name);
+    }
+  }
+
+  std::vector<std::string> names, caches;
+  std::set<std::string> of_keys;
+};
 
 /// One layer's values, reordered from the writer's order to the model's.
 class InModelsOrder {
  public:
-  InModelsOrder(const Question& q, const Places& places, std::int64_t layer)
-      : q_(q), places_(places), layer_(layer), replaced_(q) {
+  InModelsOrder(const Question& q, const AttentionValues& attention, const Places& places,
+                std::int64_t layer)
+      : q_(q), attention_(attention), places_(places), layer_(layer), replaced_(q) {
     const PassPlan& pass = q.replay().pass(q.place().pass);
-    for (const std::string& name : kAttention) bring(pass.name, name);
+    for (const std::string& name : attention.names) bring(pass.name, name);
     const PassPlan* const filled = q.replay().prefix_of(pass);
-    for (const char* cache : {"k_cache", "v_cache"}) {
+    for (const std::string& cache : attention.caches) {
       if (!pass.previous.empty()) bring(pass.previous, cache);
       if (filled != nullptr) bring(filled->name, cache);
     }
@@ -132,8 +165,7 @@ class InModelsOrder {
     const std::string id = checkpoint_id(q_.place().pass, layer_, name);
     if (!q_.replay().dumped(id)) return std::nullopt;
     const auto own = ours_.find(id);
-    const bool of_keys = name.find("_cache") != name.npos || name[0] == 'k' || name == "v";
-    if (own == ours_.end() && of_keys) return std::nullopt;
+    if (own == ours_.end() && attention_.of_keys.contains(name)) return std::nullopt;
     return holds(q_, id, own == ours_.end() ? q_.replay().value(id) : own->second,
                  replaced_.expected(id));
   }
@@ -152,6 +184,7 @@ class InModelsOrder {
   }
 
   const Question& q_;
+  const AttentionValues& attention_;
   const Places& places_;
   std::int64_t layer_;
   Replaced replaced_;
@@ -165,11 +198,12 @@ bool holds(const Question& q, const std::string& id, const bounds::IntervalTenso
 }
 
 bool right_if_declared(const Question& q, const Places& places) {
+  const AttentionValues attention(q);
   bool used = false;
   for (std::int64_t layer = 0; layer < q.config().layers; ++layer) {
-    InModelsOrder values(q, places, layer);
+    InModelsOrder values(q, attention, places, layer);
     bool after = false;
-    for (const std::string& name : kAttention) {
+    for (const std::string& name : attention.names) {
       const std::optional<bool> right = values.right(name);
       if (right && !*right) return false;
       used = used || (after && right && layer == q.place().layer);

@@ -1,11 +1,11 @@
 #include "golden/trace/layout/conventions.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <cmath>
-#include <string_view>
+#include <string>
 
 #include "weights/model/registry.h"
+#include "weights/text/composites.h"
 
 namespace shardproof::dump {
 namespace {
@@ -20,18 +20,29 @@ std::int64_t channel(std::int64_t theirs, const ModelConfig& config, Rope pairs)
   return theirs % half * 2 + theirs / half;
 }
 
-bool in_pairs(std::string_view name) {
-  for (const std::string_view n :
-       {"q", "k", "q_rot", "k_rot", "k_cache", "wq", "wk", "bq", "bk", "wq_scale", "wk_scale"})
-    if (name == n || (name.starts_with("layer") && name.ends_with(fmt::format(".{}", n))))
-      return true;
-  return false;
+/// Returns whether a value has rotated channels, or a weight that makes one.
+bool in_pairs(const Subject& s, const ModelConfig& config) {
+  const NamedComposites all = composites_of(config, WeightType::int8);
+  if (s.meaning != Meaning::weight) return is_rotated(all, s.name);
+  const auto is_own = [&](const std::string& weight) {
+    return !weight.empty() && s.name.ends_with("." + weight);
+  };
+  return std::any_of(all.begin(), all.end(), [&](const auto& one) {
+    const auto& [name, of] = one;
+    return of.kind == CompositeKind::product && is_rotated(all, name) &&
+           (is_own(of.scale) || std::any_of(of.weights.begin(), of.weights.end(), is_own) ||
+            std::any_of(of.biases.begin(), of.biases.end(), is_own));
+  });
 }
 
 }  // namespace
 
 Place::Place(const Layout& layout, const Subject& subject, const Claim& claim, const Shape& padded)
-    : subject_(subject), claim_(claim), padded_(padded), index_(padded.size(), 0) {
+    : subject_(subject),
+      claim_(claim),
+      padded_(padded),
+      in_pairs_(claim.pairs && in_pairs(subject, claim.source_case.model)),
+      index_(padded.size(), 0) {
   for (const char letter : subject.dims) dim_.push_back(*layout.find(letter));
 }
 
@@ -48,8 +59,7 @@ std::int64_t Place::operator()(std::int64_t theirs) {
     const char letter = subject_.dims[d];
     if (!claim_.heads.empty() && (letter == 'H' || (letter == 'K' && model.K == model.H)))
       i = claim_.heads[static_cast<std::size_t>(i)];
-    if (letter == 'Q' && claim_.pairs && in_pairs(subject_.name))
-      i = channel(i, model, *claim_.pairs);
+    if (letter == 'Q' && in_pairs_) i = channel(i, model, *claim_.pairs);
     element = element * subject_.shape[d] + i;
   }
   return element;
@@ -61,13 +71,18 @@ std::vector<double> units_of(const Subject& s, const Claim& claim, const Weights
   };
   // Units apply only after the scale: a raw sum is in the model's units.
   if (s.meaning == Meaning::raw) return {};
-  if (claim.score_unit != 1.0 && (s.name == "score" || s.name == "max"))
+  const ModelConfig& model = claim.source_case.model;
+  const NamedComposites composites = composites_of(model, weights.stored_type());
+  const Composite* const of = find_composite(composites, s.name);
+  if (of == nullptr) return {};
+  if (claim.score_unit != 1.0 &&
+      (of->kind == CompositeKind::score || of->kind == CompositeKind::maximum))
     return all(claim.score_unit);
-  if (claim.logits_unit != 1.0 && s.name == "logits") return all(claim.logits_unit);
-  const bool norm = s.name == "norm" || s.name == "norm2" || s.name == "final_norm";
-  if (claim.gain_folded && norm) {
+  if (claim.logits_unit != 1.0 && s.name == result_of(TextSection::head))
+    return all(claim.logits_unit);
+  if (claim.gain_folded && of->kind == CompositeKind::norm) {
     std::vector<double> units = all(1.0);
-    const Tensor& gain = weights.at(weight_id(s.layer, s.name));
+    const Tensor& gain = weights.at(weight_id(s.layer, of->weights[0], model.rows.get()));
     for (std::size_t i = 0; i < units.size(); ++i)
       units[i] = static_cast<double>(gain.data[i % gain.data.size()]);
     return units;

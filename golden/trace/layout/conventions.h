@@ -28,6 +28,7 @@ class Place {
   const Subject& subject_;
   const Claim& claim_;
   const Shape& padded_;
+  bool in_pairs_;
   Shape index_;
   std::vector<std::size_t> dim_;  // index of each of the model's dims in the writer's order
 };

@@ -11,6 +11,7 @@
 #include "weights/base/detail/word_table.h"
 #include "weights/model/model_rows.h"
 #include "weights/model/registry.h"
+#include "weights/text/block_terms.h"
 #include "weights/text/composites.h"
 
 namespace shardproof::dump {
@@ -18,12 +19,23 @@ namespace {
 
 constexpr std::string_view kProbs = "probs";
 
-/// The values of a pass in order of computation.
-constexpr std::string_view kOrder[] = {
-    "ids",    "embed",   "norm",      "q",     "k",          "v",      "q_rot",
-    "k_rot",  "k_cache", "v_cache",   "score", "max",        "exp",    "denom",
-    kProbs,   "attn",    "attn_out",  "mid",   "norm2",      "gate",   "up",
-    "hidden", "ffn_out", "block_out", "out",   "final_norm", "logits", "token"};
+/// Returns the values of a pass of a model of keys in order of computation.
+const std::vector<std::string>& computed(const ModelConfig& config) {
+  thread_local std::pair<ModelConfig, std::vector<std::string>> last;  // sorts ask for it often
+  auto& [known, all] = last;
+  if (!all.empty() && known == config) return all;
+  known = config;
+  all = {"ids"};
+  const NamedComposites terms = block_terms_of(config, WeightType::f32);
+  for (const auto& [name, composite] : composites_of(config, WeightType::f32)) {
+    all.push_back(name);
+    for (const auto& [term, of] : terms)
+      if (of.operands[0] == name) all.push_back(term);
+    if (composite.kind == CompositeKind::denominator) all.emplace_back(kProbs);
+  }
+  all.emplace_back("token");
+  return all;
+}
 
 std::string_view word_of(Meaning meaning) {
   static constexpr std::pair<std::string_view, Meaning> kWords[] = {
@@ -222,10 +234,11 @@ std::int64_t order_of(const Subject& s, const ModelConfig& config, const Passes&
                               : of_sampling                     ? "token"
                               : s.meaning == Meaning::positions ? "ids"
                                                                 : std::string_view(s.name);
-  const auto rank = std::find(std::begin(kOrder), std::end(kOrder), as) - std::begin(kOrder);
+  const std::vector<std::string>& order = computed(config);
+  const auto rank = std::find(order.begin(), order.end(), as) - order.begin();
   const bool head = s.id == checkpoint_id(s.pass, -1, s.name) && rank > 2;
   const std::int64_t layer = rank <= 1 ? 0 : head ? config.layers + 1 : s.layer + 1;
-  const auto width = static_cast<std::int64_t>(std::size(kOrder)) * 2;
+  const auto width = std::ssize(order) * 2;
   // The unrounded form of a value precedes it.
   const bool before = s.meaning == Meaning::raw || s.meaning == Meaning::scaled ||
                       s.meaning == Meaning::unstored || of_norm || of_sampling;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weights/model/registry.h"
+#include "weights/text/block_terms.h"
 #include "weights/text/composites.h"
 
 namespace shardproof::dump {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weights/model/registry.h"
+#include "weights/text/composites.h"
 
 namespace shardproof::dump {
 namespace {
@@ -37,14 +38,15 @@ double cosine(const Numbers& a, const Numbers& b) {
 /// Finds the token whose row of the embedding table a row of the value comes from.
 class Lookup {
  public:
-  Lookup(const Weights& weights, bool normed)
+  /// `norm`: that of the first layer, if the value is one; otherwise null.
+  Lookup(const Weights& weights, const Composite& lookup, const Composite* norm)
       : weights_(weights),
-        table_(weights.at("embed")),
-        normed_(normed),
-        mean_(normed && weights.config().norm == Norm::layernorm) {}
+        table_(weights.at(lookup.weights[0])),
+        norm_(norm),
+        mean_(norm != nullptr && weights.config().norm == Norm::layernorm) {}
 
   std::optional<std::int64_t> id_of(Numbers row) const {
-    if (normed_) undo_norm(row);
+    if (norm_ != nullptr) undo_norm(row);
     for (std::int64_t id = 0; id < weights_.config().V; ++id)
       if (cosine(row, table_row(id)) > kAlike) return id;
     return std::nullopt;
@@ -52,12 +54,15 @@ class Lookup {
 
  private:
   void undo_norm(Numbers& row) const {
-    const Tensor& gain = weights_.at(weight_id(0, "norm"));
-    const std::string bias = weight_id(0, "norm_bias");
+    const Tensor& gain = weights_.at(id_of_weight(norm_->weights[0]));
     for (std::size_t i = 0; i < row.size(); ++i) {
-      if (weights_.all().contains(bias)) row[i] -= static_cast<double>(weights_.at(bias).data[i]);
+      for (const std::string& bias : norm_->biases)
+        row[i] -= static_cast<double>(weights_.at(id_of_weight(bias)).data[i]);
       row[i] = gain.data[i] == 0.0F ? 0.0 : row[i] / static_cast<double>(gain.data[i]);
     }
+  }
+  std::string id_of_weight(const std::string& name) const {
+    return weight_id(0, name, weights_.config().rows.get());
   }
   Numbers table_row(std::int64_t id) const {
     const auto E = weights_.config().E;
@@ -68,14 +73,38 @@ class Lookup {
 
   const Weights& weights_;
   const Tensor& table_;
-  bool normed_, mean_;
+  const Composite* norm_;
+  bool mean_;
+};
+
+/// What follows the ids first: the embedding and the first norm.
+struct First {
+  explicit First(const ModelConfig& model)
+      : all(composites_of(model, WeightType::f32)),
+        embed(name_of(all, CompositeKind::lookup)),
+        rows(model.rows.get()) {
+    for (const auto& [name, of] : all)
+      if (norm.empty() && of.kind == CompositeKind::norm) norm = name;
+  }
+  /// Returns whether a value of the first layer is made of the first norm.
+  bool follows_norm(const std::string& name) const {
+    const Composite* const of = find_composite(all, name);
+    return of != nullptr && of->kind == CompositeKind::product && of->operands[0] == norm;
+  }
+
+  NamedComposites all;
+  std::string embed, norm;
+  const ModelRows* rows;
 };
 
 /// Returns the ids of the first tokens of a value [B,L,E]; empty if a row belongs to no token.
-std::vector<std::int64_t> ids_of(const DumpedValue& dumped, const Weights& weights) {
+std::vector<std::int64_t> ids_of(const DumpedValue& dumped, const First& first,
+                                 const Weights& weights) {
   const auto whole = assembled_value(dumped);
-  if (!whole) return {};
-  const Lookup lookup(weights, dumped.subject.name == "norm");
+  if (!whole || first.embed.empty()) return {};
+  const Lookup lookup(
+      weights, *find_composite(first.all, first.embed),
+      dumped.subject.name == first.norm ? find_composite(first.all, first.norm) : nullptr);
   const auto E = weights.config().E;
   std::vector<std::int64_t> ids;
   for (std::int64_t token = 0; token < std::min(kShown, element_count(whole->shape) / E); ++token) {
@@ -93,14 +122,14 @@ bool has_ids(const Values& values) {
 }
 
 /// Returns whether the trace has no value between the ids and this one.
-bool follows_ids(const Subject& s, Reference& reference) {
+bool follows_ids(const Subject& s, const First& first, Reference& reference) {
   if (s.meaning != Meaning::checkpoint && s.meaning != Meaning::raw) return false;
-  if (s.name == "embed") return true;
-  constexpr std::string_view kFirst[] = {"norm", "q", "k", "v", "gate", "up"};
-  if (std::find(std::begin(kFirst), std::end(kFirst), s.name) == std::end(kFirst)) return false;
+  if (s.name == first.embed) return true;
+  const bool is_norm = s.name == first.norm;
+  if (!is_norm && !first.follows_norm(s.name)) return false;
   return s.layer == 0 && reference.replay().pass(s.pass).phase != Phase::decode &&
-         !reference.has(s.pass + ".embed") &&
-         (s.name == "norm" || !reference.has(checkpoint_id(s.pass, 0, "norm")));
+         !reference.has(checkpoint_id(s.pass, -1, first.embed)) &&
+         (is_norm || !reference.has(checkpoint_id(s.pass, 0, first.norm, first.rows)));
 }
 
 }  // namespace
@@ -110,12 +139,14 @@ std::optional<std::string> other_ids(const Values& values, const Claim& claim, R
   if (has_ids(values) || !verdict.first || claim.ids_are_given) return std::nullopt;
   const Row& row = verdict.rows[*verdict.first];
   const DumpedValue& dumped = values.dumped[row.dumped];
-  if (!follows_ids(dumped.subject, reference) || 2 * row.wrong < row.elements) return std::nullopt;
+  const First first(claim.source_case.model);
+  if (!follows_ids(dumped.subject, first, reference) || 2 * row.wrong < row.elements)
+    return std::nullopt;
   const std::string& pass = dumped.subject.pass;
   const bool readable = dumped.subject.meaning == Meaning::checkpoint && !dumped.subject.last &&
-                        (dumped.subject.name == "embed" || dumped.subject.name == "norm");
+                        (dumped.subject.name == first.embed || dumped.subject.name == first.norm);
   const std::vector<std::int64_t> ids =
-      readable ? ids_of(dumped, reference.weights()) : std::vector<std::int64_t>();
+      readable ? ids_of(dumped, first, reference.weights()) : std::vector<std::int64_t>();
   const IntTensor& assumed = reference.ids(pass);
   if (ids.empty())
     return fmt::format(

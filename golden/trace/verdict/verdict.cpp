@@ -20,7 +20,7 @@
 #include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
 #include "weights/model/registry.h"
-#include "weights/text/composites.h"
+#include "weights/text/block_terms.h"
 
 namespace shardproof::dump {
 namespace {

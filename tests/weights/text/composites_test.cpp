@@ -11,6 +11,7 @@
 
 #include "weights/model/model_config.h"
 #include "weights/model/registry.h"
+#include "weights/text/block_terms.h"
 #include "weights/text/writer.h"
 
 namespace shardproof {
@@ -119,15 +120,65 @@ TEST(Composites, OfKeysAreAllThereIs) {
             }
 }
 
+TEST(Composites, OfRotatedChannels) {
+  const NamedComposites all = composites_of(parse_model("llama"), WeightType::f32);
+  for (const char* name : {"q", "k", "q_rot", "k_rot", "k_cache"})
+    EXPECT_TRUE(is_rotated(all, name)) << name;
+  for (const char* name : {"v", "v_cache", "score", "norm", "nothing"})
+    EXPECT_FALSE(is_rotated(all, name)) << name;
+  EXPECT_FALSE(is_rotated(composites_of(parse_model("falcon,rope=alibi"), WeightType::f32), "q"));
+}
+
+// The registry's rows say of each value what its line in the text of every model says.
+TEST(Composites, AreWhatTheRegistrySays) {
+  std::set<std::string> seen;
+  for (const char* keys :
+       {"palm-tiny", "llama", "gptj", "falcon", "palm-tiny,bias=all,norm=layernorm,rope=alibi",
+        "llama,bias=all,norm=layernorm,block=parallel,softmax=base2"}) {
+    const ModelConfig config = parse_model(keys);
+    const ModelText text = parse_model_text(text_of_model(config, WeightType::f32));
+    const ByName all = by_name(composites_of(config, WeightType::f32));
+    for (const TextSection section : kTextSections)
+      for (const TextLine& line : text.section(section).lines) {
+        const ValueRow* const row = value_row(line.name);
+        if (row == nullptr || !all.contains(line.name)) continue;
+        const Kind kind = all.at(line.name).kind;
+        const std::string of = std::string(keys) + ": " + line.name;
+        const bool in_head = section == TextSection::head;
+        // Programs compute the last row of each sequence alone.
+        EXPECT_EQ(row->dims, line.name == "logits" ? "BV" : line.letters) << of;
+        EXPECT_EQ(row->per_layer, section == TextSection::layer) << of;
+        EXPECT_EQ(row->stored, line.expression.op == ModelOp::store || kind == Kind::cache) << of;
+        EXPECT_EQ(row->cache, kind == Kind::cache) << of;
+        EXPECT_EQ(row->acc, kind == Kind::product && !in_head) << of;
+        EXPECT_EQ(row->contraction, kind == Kind::lookup || kind == Kind::product ||
+                                        kind == Kind::score || kind == Kind::denominator ||
+                                        kind == Kind::mean)
+            << of;
+        EXPECT_EQ(row->wire_rounds, kind == Kind::lookup || row->acc) << of;
+        EXPECT_TRUE(row->in_model(config)) << of;
+        seen.insert(line.name);
+      }
+    for (const ValueRow& row : all_values()) {
+      const std::string name(row.name), norm(row.norm);
+      if (row.kind == ValueKind::checkpoint && !row.integer) {
+        EXPECT_EQ(row.in_model(config), all.contains(name)) << keys << ": " << name;
+      }
+      if (all.contains(norm)) {
+        EXPECT_EQ(all.at(norm).kind, Kind::norm) << name;
+      }
+    }
+  }
+  EXPECT_EQ(seen.size(), 25U);
+}
+
 /// Returns the composites of llama's text with one piece of it replaced.
 ByName changed(const std::string& from, const std::string& to) {
   const ModelConfig config = parse_model("llama");
   std::string text = text_of_model(config, WeightType::f32);
   const std::size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
-  std::set<std::string> values;
-  for (const CheckpointSpec& spec : checkpoint_specs(config)) values.insert(spec.name);
-  return by_name(composites_of(parse_model_text(text.replace(at, from.size(), to)), values));
+  return by_name(composites_of(parse_model_text(text.replace(at, from.size(), to))));
 }
 
 // A line that differs in one op, operand, constant, letter or mask is none of them.
@@ -156,13 +207,13 @@ TEST(Composites, WhatIsNearlyOneIsNone) {
            {"attn", "div(merge_dim(raw_attn, KG->H), denom)",
             "mul(merge_dim(raw_attn, KG->H), denom)"},
            {"hidden", "silu(gate)", "tanh(gate)"},
-           {"hidden", "mul(act, up)", "add(act, up)"},
            {"out", "add(mid, ffn_out)", "sub(mid, ffn_out)"},
        }) {
     EXPECT_FALSE(changed(row.from, row.to).contains(row.name)) << row.from << " -> " << row.to;
   }
   EXPECT_FALSE(changed("where see", "").contains("score"));
-  // The same form of another weight.
+  // The same form of another weight, and another form.
+  EXPECT_EQ(shown(changed("mul(act, up)", "add(act, up)").at("hidden")), "addition act up");
   EXPECT_EQ(shown(changed("mul(q, cos)", "mul(q, sin)").at("q_rot")),
             "rotation q | rope_sin rope_sin");
 }

@@ -29,23 +29,24 @@ std::vector<CompositePattern> read_patterns() {
        "div(merge_dim(einsum(BLKGM,BMKQ->BLKGQ; split_dim(x, H->KG), z), KG->H), y)"},
       {CompositeKind::addition, "add(x, y)"},
   };
-  for (const bool centered : {false, true}) {
-    all.push_back({CompositeKind::norm, norm_pattern(centered)});
-    all.push_back({CompositeKind::norm, fmt::format("add({}, bias)", norm_pattern(centered))});
+  // A centered norm is one of its distances, too.
+  for (const bool centered : {true, false}) {
+    all.emplace_back(CompositeKind::norm, norm_pattern(centered));
+    all.emplace_back(CompositeKind::norm, fmt::format("add({}, bias)", norm_pattern(centered)));
   }
   for (const char* pairs : {"half", "interleaved"})
-    all.push_back({CompositeKind::rotation,
-                   fmt::format("add(mul(x, gather(a, pos, P)), mul(turn(x, Q, {} rotary), "
-                               "gather(b, pos, P)))",
-                               pairs)});
+    all.emplace_back(CompositeKind::rotation,
+                     fmt::format("add(mul(x, gather(a, pos, P)), mul(turn(x, Q, {} rotary), "
+                                 "gather(b, pos, P)))",
+                                 pairs));
   const std::string qk = "merge_dim(einsum(BLKGQ,BMKQ->BLKGM; split_dim(x, H->KG), y), KG->H)";
   for (const std::string& scaled : {qk, fmt::format("mul({}, n)", qk)}) {
-    all.push_back({CompositeKind::score, scaled});
-    all.push_back({CompositeKind::score, fmt::format("add({}, mul(a, sub(slot, pos)))", scaled)});
+    all.emplace_back(CompositeKind::score, scaled);
+    all.emplace_back(CompositeKind::score, fmt::format("add({}, mul(a, sub(slot, pos)))", scaled));
   }
   for (const char* function : {"silu(x)", "silu(mul(x, 2))", "gelu(x)", "gelu_tanh(x)"}) {
-    all.push_back({CompositeKind::activation, function});
-    all.push_back({CompositeKind::activation, fmt::format("mul({}, y)", function)});
+    all.emplace_back(CompositeKind::activation, function);
+    all.emplace_back(CompositeKind::activation, fmt::format("mul({}, y)", function));
   }
   std::vector<CompositePattern> parsed;
   for (const auto& [kind, text] : all) parsed.push_back({kind, parse_expression(text)});
@@ -83,22 +84,42 @@ std::vector<std::string> contracted_by(CompositeKind kind) {
   }
 }
 
-bool matches(const Expression& pattern, const Expression& e, Bindings& bound) {
-  if (pattern.kind == Expression::Kind::name && is_variable(pattern.text)) {
-    if (e.kind == Expression::Kind::call) return false;
-    const auto [at, is_new] = bound.try_emplace(pattern.text, e);
+void note(const TextLine& line, const LineOf& line_of, CompositeMatch& match) {
+  if (line.guard) match.is_plain = false;
+  if (line.where.empty()) return;
+  static const Expression kCausal = parse_expression("within(sub(slot, pos), -inf, 0)");
+  const TextLine* const mask = line_of(line.where);
+  CompositeMatch of_mask;
+  match.is_causal = true;
+  match.is_plain = match.is_plain && mask != nullptr && !mask->guard && mask->where.empty() &&
+                   matches(kCausal, mask->expression, line_of, of_mask) && of_mask.is_plain &&
+                   !of_mask.is_causal;
+}
+
+bool matches(const Expression& pattern, const Expression& e, const LineOf& line_of,
+             CompositeMatch& match) {
+  using Kind = Expression::Kind;
+  if (pattern.kind == Kind::name && is_variable(pattern.text)) {
+    if (e.kind == Kind::call) return false;
+    const auto [at, is_new] = match.variables.try_emplace(pattern.text, e);
     return is_new || at->second == e;
   }
+  if (pattern.kind == Kind::call && e.kind == Kind::name) {
+    const TextLine* const line = line_of(e.text);
+    if (line == nullptr) return false;
+    note(*line, line_of, match);
+    return matches(pattern, line->expression, line_of, match);
+  }
   if (pattern.kind != e.kind || pattern.text != e.text) return false;
-  if (pattern.kind != Expression::Kind::call) return true;
+  if (pattern.kind != Kind::call) return true;
   if (pattern.op != e.op || pattern.terms != e.terms || pattern.parameters != e.parameters ||
       pattern.args.size() != e.args.size())
     return false;
   const auto all = [&](const std::vector<Expression>& args) {
-    Bindings trial = bound;
+    CompositeMatch trial = match;
     for (std::size_t i = 0; i < args.size(); ++i)
-      if (!matches(pattern.args[i], args[i], trial)) return false;
-    bound = std::move(trial);
+      if (!matches(pattern.args[i], args[i], line_of, trial)) return false;
+    match = std::move(trial);
     return true;
   };
   return all(e.args) || (is_commutative(e.op) && all({e.args[1], e.args[0]}));
