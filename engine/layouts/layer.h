@@ -19,7 +19,7 @@ struct LogicalOp {
     activate,  ///< operands {gate} or {gate, up}
     add        ///< operands {a, b}
   };
-  /// Of an einsum: what its result is for. Tables of layouts have lines for each.
+  /// The use of an einsum's result, for which tables of layouts have lines.
   enum class Role { query, key, value, gate, up, output };
   Kind kind{};
   std::string result;  ///< "norm2", "q", ..., the name in tables and checkpoints
@@ -29,7 +29,7 @@ struct LogicalOp {
   std::vector<std::string> biases = {};  ///< "bq"; only biases that the model has
   Role role = Role::output;
   std::string variable = {};  ///< of an einsum: its result in programs, "h" for the gate
-  // Of attend, for queries and keys, and for keys and values:
+  // For attend, of queries and keys, and of keys and values:
   std::vector<std::string> rotations = {};  ///< "q_rot", "k_rot"; none where nothing is rotated
   std::vector<std::string> caches = {};     ///< "k_cache", "v_cache"
 

@@ -106,21 +106,21 @@ class Recogniser {
       }
       return std::nullopt;
     };
-    while (!calls(e, ModelOp::einsum)) {
+    for (;;) {
       if (const TextLine* const line = is_name(e) ? unstored_(e.text) : nullptr) {
         note(*line, unstored_, match);
         e = line->expression;
-      } else if (!composite.scale.empty()) {
-        return std::nullopt;
-      } else if (std::optional<std::string> bias = peel(ModelOp::add, false)) {
-        composite.biases.insert(composite.biases.begin(), std::move(*bias));
-      } else if (std::optional<std::string> scale = peel(ModelOp::mul, true)) {
-        composite.scale = std::move(*scale);
-      } else {
-        return std::nullopt;
+        continue;
       }
+      if (!composite.scale.empty()) break;  // it is the first that follows the sum
+      if (std::optional<std::string> bias = peel(ModelOp::add, false))
+        composite.biases.insert(composite.biases.begin(), std::move(*bias));
+      else if (std::optional<std::string> scale = peel(ModelOp::mul, true))
+        composite.scale = std::move(*scale);
+      else
+        break;
     }
-    if (!match.is_plain || match.is_causal) return std::nullopt;
+    if (!calls(e, ModelOp::einsum) || !match.is_plain || match.is_causal) return std::nullopt;
     for (std::size_t t = 0; t < e.terms.size(); ++t) {
       if (!is_value(e.args[2 * t]) || !is_weight(e.args[2 * t + 1])) return std::nullopt;
       composite.operands.push_back(e.args[2 * t].text);

@@ -114,13 +114,12 @@ bool holds(const Question& q, const std::string& id, const bounds::IntervalTenso
 /// values to those that read its mean, and which of them are of keys or values.
 struct AttentionValues {
   explicit AttentionValues(const Question& q) {
-    NamedComposites all = q.step().graph().composites();
+    const NamedComposites& all = q.step().graph().composites();
     const NamedComposites terms = block_terms_of(q.config(), WeightType::f32);
     std::set<std::string> needed, read;
     for (const auto& [name, of] : all)
       if (of.kind == CompositeKind::mean) needed.insert(name), read.insert(name);
-    for (auto at = all.rbegin(); at != all.rend(); ++at) {
-      const auto& [name, of] = *at;
+    for (const auto& [name, of] : NamedComposites(all.rbegin(), all.rend())) {
       if (!needed.contains(name) || of.kind == CompositeKind::product) continue;
       needed.insert(of.operands.begin(), of.operands.end());
       if (of.kind == CompositeKind::cache || of_keys.contains(name))
