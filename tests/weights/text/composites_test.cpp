@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weights/model/model_config.h"
@@ -118,6 +119,21 @@ TEST(Composites, OfKeysAreAllThereIs) {
               EXPECT_EQ(all.at("hidden").operands.size(), ffn[0] == 'g' && ffn[2] == 'l' ? 1U : 2U)
                   << keys;
             }
+}
+
+// What is stored in between is a value of its own: engines that round there compute it apart.
+TEST(Composites, EndAtWhatIsStored) {
+  const std::pair<const char*, const char*> rows[] = {{"rope:tables", "q_rot"},
+                                                      {"norm:r", "norm2"},
+                                                      {"score:qk", "score"},
+                                                      {"exp:difference", "exp"},
+                                                      {"hidden:act", "hidden"}};
+  for (const auto& [rounding, name] : rows) {
+    const std::string text = text_of_model(parse_model("llama"), WeightType::f32, rounding);
+    const ByName all = by_name(composites_of(parse_model_text(text)));
+    EXPECT_FALSE(all.contains(name)) << rounding;
+    EXPECT_TRUE(all.contains("v")) << rounding;
+  }
 }
 
 TEST(Composites, OfRotatedChannels) {
