@@ -2,20 +2,18 @@
 
 sources.py list FOLDER prints their paths. sources.py alone FOLDER UNITY PCH prints the commands that
 only parse each, but for the first source of each of those that the build folder UNITY compiles as
-one, and each header that has a unit of its own. Headers of libraries that many sources include,
-directly or not, are precompiled into the folder PCH, and used for those that include them all: each
-source sees what it includes, no more. sources.py parse FOLDER [tests] prints the commands
+one, and each header that has a unit of its own. Headers that take long and that many sources
+include, directly or not, are precompiled into the folder PCH, and used for those that include them
+all: each source sees what it includes, no more. sources.py parse FOLDER [tests] prints the commands
 that only parse what has no object file in the folder, where some targets were built before."""
 import json
 import re
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
-# How many of the headers that most units include are precompiled together.
-SIZES = (28, 22, 16, 11, 6)
-LARGEST = "nlohmann/json.hpp"
+FEW = ("fmt/format.h", "cstdint", "optional", "string", "string_view", "vector")
+SETS = ((*FEW, "nlohmann/json.hpp"), FEW, FEW[1:])
 
 
 def commands(folder):
@@ -62,18 +60,16 @@ def alone(folder, unity, pch):
     root = Path(__file__).resolve().parent.parent
     first = {re.search(r'#include "(\S+)"', Path(file).read_text())[1]
              for file, _, _ in units(unity) if "/Unity/" in file}
-    all_units = [unit for unit in units(folder, headers=True) if unit[0] not in first]
-    known = {}
-    count = Counter(header for file, _, _ in all_units
-                    for header in includes(root, Path(file), known))
-    common = [header for header, _ in count.most_common()]
-    sets = [[*common[:SIZES[-1]], LARGEST], *(common[:size] for size in SIZES)]
-    for i, headers in enumerate(sets):
+    all_units = list(units(folder, headers=True))
+    for i, headers in enumerate(SETS):
         precompile(headers, all_units[0][2], Path(pch, f"{i}.h"))
+    known = {}
     for file, directory, command in all_units:
+        if file in first:
+            continue
         has = includes(root, Path(file), known)
         # A precompiled header is for the flags it was made with.
-        usable = [i for i, headers in enumerate(sets)
+        usable = [i for i, headers in enumerate(SETS)
                   if has.issuperset(headers) and flags(command) == flags(all_units[0][2])]
         use = f"-include-pch {pch}/{usable[0]}.h.pch " if usable else ""
         yield f"cd '{directory}' && {command} {use}-fsyntax-only '{file}'"

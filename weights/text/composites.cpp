@@ -64,7 +64,7 @@ class Recogniser {
     const Expression& e = calls(own, ModelOp::store) ? own.args[0] : own;
     for (const auto& [kind, pattern] : composite_patterns()) {
       CompositeMatch match;
-      if (!matches(pattern, e, unstored_, match) || !match.is_plain ||
+      if (!matches(pattern, e, lines_, match) || !match.is_plain ||
           match.is_causal != (kind == CompositeKind::score))
         continue;
       if (std::optional<Composite> composite = composite_of(kind, match)) return composite;
@@ -107,8 +107,8 @@ class Recogniser {
       return std::nullopt;
     };
     for (;;) {
-      if (const TextLine* const line = is_name(e) ? unstored_(e.text) : nullptr) {
-        note(*line, unstored_, match);
+      if (const TextLine* const line = is_name(e) ? lines_(e.text) : nullptr) {
+        note(*line, lines_, match);
         e = line->expression;
         continue;
       }
@@ -135,11 +135,8 @@ class Recogniser {
   const ModelText& text_;
   std::map<std::string, std::string> weights_;  ///< names in files by name
   TextSection section_ = TextSection::embedding;
-  /// A line that is stored is a value of its own wherever it is read.
-  LineOf unstored_ = [this](const std::string& name) {
-    const TextLine* const line = line_of(name);
-    return line == nullptr || calls(line->expression, ModelOp::store) ? nullptr : line;
-  };
+  /// No composite has a store in it: what is stored is a value of its own wherever it is read.
+  LineOf lines_ = [this](const std::string& name) { return line_of(name); };
 };
 
 NamedComposites read_composites(const ModelConfig& config, WeightType weights) {
