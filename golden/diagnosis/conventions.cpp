@@ -64,9 +64,7 @@ bool gains_folded(const Question& q) {
   const bounds::IntervalTensor with = with_gain(q, q.id());
   bool any = false;
   for (const auto& [name, of] : composites(q)) {
-    const bool reads =
-        of.kind == CompositeKind::product &&
-        std::find(of.operands.begin(), of.operands.end(), q.name()) != of.operands.end();
+    const bool reads = of.kind == CompositeKind::product && of.reads(q.name());
     if (!reads || !q.replay().dumped(q.id_of(name))) continue;
     if (!follows(q, q.id_of(name), {{q.id(), with}})) return false;
     any = true;

@@ -226,11 +226,8 @@ class Heads : Trial {
         return false;
     const NamedComposites& composites = q_.step().graph().composites();
     const std::string mean = name_of(composites, CompositeKind::mean);
-    const auto reads_mean = [&](const auto& one) {
-      const std::vector<std::string>& operands = one.second.operands;
-      return std::find(operands.begin(), operands.end(), mean) != operands.end();
-    };
-    const auto output = std::find_if(composites.begin(), composites.end(), reads_mean);
+    const auto output = std::find_if(composites.begin(), composites.end(),
+                                     [&](const auto& one) { return one.second.reads(mean); });
     if (!q_.replay().dumped(id(mean)) || !q_.replay().dumped(id(output->first))) return false;
     const bool all = q_.config().K == q_.config().H;
     return right_if_declared(

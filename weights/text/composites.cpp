@@ -151,6 +151,10 @@ NamedComposites read_composites(const ModelConfig& config, WeightType weights) {
 
 }  // namespace
 
+bool Composite::reads(std::string_view name) const {
+  return std::find(operands.begin(), operands.end(), name) != operands.end();
+}
+
 NamedComposites composites_of(const ModelText& text) { return Recogniser(text).run(); }
 
 NamedComposites composites_of(const ModelConfig& config, WeightType weights) {

@@ -39,6 +39,7 @@ struct Composite {
   /// Letters that it sums over: of a product for each term, of all others once or not at all.
   std::vector<std::string> contracted = {};
   bool operator==(const Composite&) const = default;
+  bool reads(std::string_view name) const;  ///< whether it has this operand
 };
 
 /// Composites with the names of their lines, in the text's order.

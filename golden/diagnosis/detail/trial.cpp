@@ -116,26 +116,20 @@ struct AttentionValues {
   explicit AttentionValues(const Question& q) {
     const NamedComposites& all = q.step().graph().composites();
     const NamedComposites terms = block_terms_of(q.config(), WeightType::f32);
-    std::set<std::string> needed, read;
-    for (const auto& [name, of] : all)
-      if (of.kind == CompositeKind::mean) needed.insert(name), read.insert(name);
+    const std::string mean = name_of(all, CompositeKind::mean);
+    std::set<std::string> needed{mean};
     for (const auto& [name, of] : NamedComposites(all.rbegin(), all.rend())) {
       if (!needed.contains(name) || of.kind == CompositeKind::product) continue;
       needed.insert(of.operands.begin(), of.operands.end());
       if (of.kind == CompositeKind::cache || of_keys.contains(name))
         of_keys.insert(name), of_keys.insert(of.operands.begin(), of.operands.end());
     }
-    const auto reads_mean = [&](const Composite& of) {
-      return std::any_of(of.operands.begin(), of.operands.end(),
-                         [&](const std::string& name) { return read.contains(name); });
-    };
     for (const auto& [name, of] : all) {
       if (of.kind == CompositeKind::cache && needed.contains(name)) caches.push_back(name);
-      if (of.kind == CompositeKind::product && reads_mean(of))
-        for (const auto& [term, of_term] : terms)
-          if (reads_mean(of_term)) names.push_back(term);
-      if (needed.contains(name) || (of.kind == CompositeKind::product && reads_mean(of)))
-        names.push_back(name);
+      const bool follows = of.kind == CompositeKind::product && of.reads(mean);
+      for (const auto& [term, of_term] : terms)
+        if (follows && of_term.reads(mean)) names.push_back(term);
+      if (follows || needed.contains(name)) names.push_back(name);
     }
   }
 
