@@ -20,7 +20,8 @@ class Conventions : public testing::Test {
         if (id.ends_with("." + name)) {
           const Planted::Value was = value;
           value = Planted::f32(
-              each(was, [&, id = id](double, std::size_t i) { return to(id, was, i); }), was.shape);
+              each(was, [&, &of = id](double, std::size_t i) { return to(of, was, i); }),
+              was.shape);
         }
   }
   void scale(const Names& names, double by) {

@@ -155,7 +155,8 @@ TEST_P(PartOfRuleExamples, EndsWithItsLabel) {
   const std::vector<nlohmann::json> rules = listed("rules");
   for (std::size_t i = GetParam(); i < rules.size(); i += kParts) {
     if (rules[i]["kind"] != "command") continue;
-    EXPECT_EQ(refusal(rules[i]["example"]), rules[i]["label"]) << rules[i]["example"];
+    EXPECT_EQ(refusal(rules[i]["example"]), rules[i]["label"].get<std::string>())
+        << rules[i]["example"];
   }
 }
 

@@ -82,7 +82,7 @@ TEST(Sampling, RefusesWithValueRuleAndNearestLegalChoice) {
        "case_sampling: top_p=0.9: has no effect beside sample=greedy; legal: sample=random, or "
        "leave top_p out"}};
   for (const auto& [words, message] : bad)
-    EXPECT_EQ(message_of([&, &words = words] { read(words); }), message);
+    EXPECT_EQ(message_of([&, &of = words] { read(of); }), message);
 }
 
 TEST(Sampling, IsCheckedAgainstTheVocabulary) {

@@ -11,6 +11,7 @@
 
 #include "golden/bounds/number/audit.h"
 #include "golden/bounds/number/interval_tensor.h"
+#include "weights/base/detail/stable_sort.h"
 
 namespace shardproof::bounds {
 
@@ -81,8 +82,8 @@ inline Products shuffled(Products products, unsigned seed) {
   return products;
 }
 inline Products positives_first(Products products) {
-  std::stable_partition(products.begin(), products.end(),
-                        [](const auto& p) { return p.first * p.second > 0; });
+  const auto positive = [](const auto& p) { return p.first * p.second > 0; };
+  stable_sort(products, [&](const auto& a, const auto& b) { return positive(a) && !positive(b); });
   return products;
 }
 

@@ -66,10 +66,10 @@ TEST(Hdf5Trace, RefusesOtherElements) {
       {H5T_NATIVE_LDOUBLE, nullptr}, {text.get(), nullptr},    {pair.get(), nullptr},
       {odd.get(), nullptr}};
   for (const auto& [type, declared] : bad)
-    EXPECT_EQ(refused_file([&, type = type, declared = declared](const Hdf5File& file) {
+    EXPECT_EQ(refused_file([&, of = type, as = declared](const Hdf5File& file) {
                 const std::vector<char> zeros(1024);
-                file.dataset("v", type, {3}, zeros.data());
-                if (declared != nullptr) file.text("v", "encoding", declared);
+                file.dataset("v", of, {3}, zeros.data());
+                if (as != nullptr) file.text("v", "encoding", as);
               }),
               "dump_value");
 }
