@@ -64,6 +64,35 @@ Program cache_moves(const HandOver& of, const Layout& from, const Layout& to,
   return w.finish(outputs);
 }
 
+using NamedLayouts = std::vector<std::pair<std::string, Layout>>;
+
+/// Returns the names and layouts of the caches that a program has as inputs of a kind.
+NamedLayouts caches_in(const Program& program, Role::Kind kind) {
+  NamedLayouts caches;
+  for (const ValueDecl& input : program.inputs)
+    if (input.role.kind == kind) caches.emplace_back(input.role.name, input.layout);
+  return caches;
+}
+
+/// The hand-over of the caches of a text's model.
+Program cache_moves(const HandOver& of, const NamedLayouts& from, const NamedLayouts& to,
+                    const std::shared_ptr<const ModelRows>& rows, const Extents& extents,
+                    const Torus& torus) {
+  ProgramWriter w(std::string(of.program), ActType::f32, extents, torus);
+  w.set_rows(rows);
+  std::vector<std::string> outputs;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const auto& [name, layout] = from[i];
+    outputs.push_back(
+        w.lead(w.input(name, layout, fmt::format("{}{}", of.word, name)), to.at(i).second).name);
+  }
+  if (!outputs.empty()) return w.finish(outputs);
+  Program none;
+  none.name = of.program;
+  none.rows = rows;
+  return none;
+}
+
 }  // namespace
 
 PhasePrograms programs_around(PartitionedLayer made, const ModelConfig& config,
@@ -150,28 +179,20 @@ Program hand_over(const Layout& from, const Layout& to, const Extents& extents,
 
 std::vector<std::pair<std::string, Layout>> PhasePrograms::caches(std::int64_t index) const {
   if (layer.rows == nullptr) return {{"k_cache", cache}, {"v_cache", cache}};
-  std::vector<std::pair<std::string, Layout>> own;
-  for (const ValueDecl& input : layer_program(index).inputs)
-    if (input.role.kind == Role::Kind::previous) own.emplace_back(input.role.name, input.layout);
-  return own;
+  return caches_in(layer_program(index), Role::Kind::previous);
+}
+
+std::vector<std::pair<std::string, Layout>> PhasePrograms::prefix_caches(
+    std::int64_t index) const {
+  if (layer.rows == nullptr) return {{"k_cache", prefix_cache}, {"v_cache", prefix_cache}};
+  return caches_in(layer_program(index), Role::Kind::prefix);
 }
 
 Program hand_over(const PhasePrograms& from, const PhasePrograms& to, std::int64_t index,
                   const Extents& extents, const Torus& torus) {
   if (from.layer.rows == nullptr) return hand_over(from.cache, to.cache, extents, torus);
-  const auto before = from.caches(index), after = to.caches(index);
-  ProgramWriter w(std::string(kHandOverProgram), ActType::f32, extents, torus);
-  w.set_rows(from.layer.rows);
-  std::vector<std::string> outputs;
-  for (std::size_t i = 0; i < before.size(); ++i)
-    outputs.push_back(
-        w.lead(w.input(before[i].first, before[i].second, before[i].first), after.at(i).second)
-            .name);
-  if (!outputs.empty()) return w.finish(outputs);
-  Program none;
-  none.name = kHandOverProgram;
-  none.rows = from.layer.rows;
-  return none;
+  return cache_moves({kHandOverProgram, ""}, from.caches(index), to.caches(index),
+                     from.layer.rows, extents, torus);
 }
 
 Layout as_prefixes(const Layout& cache) {
@@ -182,6 +203,24 @@ Layout as_prefixes(const Layout& cache) {
     else if (dim.letter == 'M')
       dim.letter = 'T';
   return Layout(std::move(dims), cache.partial());
+}
+
+Program prefix_hand_over(const PhasePrograms& prefix, const PhasePrograms& prefill,
+                         std::int64_t index, const Extents& extents, const Torus& torus) {
+  if (prefix.layer.rows == nullptr)
+    return prefix_hand_over(as_prefixes(prefix.cache), prefill.prefix_cache, extents, torus);
+  NamedLayouts before = prefix.caches(index);
+  for (auto& [name, layout] : before) layout = as_prefixes(layout);
+  return cache_moves({kPrefixHandOverProgram, "prefix "}, before, prefill.prefix_caches(index),
+                     prefix.layer.rows, extents, torus);
+}
+
+Program prefix_to_decode(const PhasePrograms& from, const PhasePrograms& to, std::int64_t index,
+                         const Extents& extents, const Torus& torus) {
+  if (from.layer.rows == nullptr)
+    return prefix_to_decode(from.prefix_cache, to.prefix_cache, extents, torus);
+  return cache_moves({kPrefixToDecodeProgram, "prefix "}, from.prefix_caches(index),
+                     to.prefix_caches(index), from.layer.rows, extents, torus);
 }
 
 Program prefix_hand_over(const Layout& from, const Layout& to, const Extents& extents,

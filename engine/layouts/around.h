@@ -33,8 +33,9 @@ struct PhasePrograms {
         layer_programs.empty() ? 0 : layer_programs.at(static_cast<std::size_t>(index));
     return n == 0 ? layer : other_layers.at(n - 1);
   }
-  /// Returns the names and layouts of a layer's caches.
+  /// Returns the names and layouts of a layer's caches, or of those of the prefixes that it reads.
   std::vector<std::pair<std::string, Layout>> caches(std::int64_t index) const;
+  std::vector<std::pair<std::string, Layout>> prefix_caches(std::int64_t index) const;
   /// Returns embedding, layers and head, in this order.
   std::vector<const Program*> all() const {
     std::vector<const Program*> programs{&embed, &layer};
@@ -72,6 +73,10 @@ Layout as_prefixes(const Layout& cache);
 /// prefix_hand_over moves the caches of prefixes from the layout in which the prefix passes leave
 /// them (renamed by as_prefixes) to the one in which the prefill reads them; prefix_to_decode moves
 /// them on to the one in which decode steps read them.
+Program prefix_hand_over(const PhasePrograms& prefix, const PhasePrograms& prefill,
+                         std::int64_t index, const Extents& extents, const Torus& torus);
+Program prefix_to_decode(const PhasePrograms& from, const PhasePrograms& to, std::int64_t index,
+                         const Extents& extents, const Torus& torus);
 Program prefix_hand_over(const Layout& from, const Layout& to, const Extents& extents,
                          const Torus& torus);
 Program prefix_to_decode(const Layout& from, const Layout& to, const Extents& extents,

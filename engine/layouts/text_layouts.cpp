@@ -130,6 +130,16 @@ Layout TextLayouts::home(std::string_view letters) const {
   return Layout(std::move(dims), {});
 }
 
+Layout TextLayouts::of_prefixes(const Layout& cache) const {
+  std::vector<Layout::Dim> dims;
+  for (const Layout::Dim& dim : cache.dims())
+    if (dim.letter == 'B')
+      dims.push_back({'N', shared(dim.axes, 'N')});
+    else
+      dims.push_back({dim.letter == 'M' ? 'T' : dim.letter, dim.axes});
+  return Layout(std::move(dims), {});
+}
+
 LayoutLine TextLayouts::matrix(const TextWeight& weight) const {
   if (const LayoutLine* const own = table_.find(weight.name))
     if (own->steps[0].layout.letters() == weight.letters) return *own;

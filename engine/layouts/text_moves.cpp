@@ -41,9 +41,17 @@ void TextSectionWriter::append(const TextLine& line) {
   const WrittenValue fresh = bring(x, TextLayouts::restricted(cache, letters));
   const WrittenValue pos = bring("pos", TextLayouts::restricted(fresh.layout, "BL"));
   const WrittenValue old = w_.input(line.name + "_old", cache, "previous " + line.name);
-  keep(line,
-       w_.step(line.name, cache,
-               fmt::format("append({}, {}, {} zeros)", old.name, fresh.name, pos.name), line.name));
+  const WrittenValue own =
+      w_.step(line.name, cache,
+              fmt::format("append({}, {}, {} zeros)", old.name, fresh.name, pos.name), line.name);
+  caches_[line.name] = own;
+  if (!setting_.extents.contains('N')) return keep(line, own);
+  // Lines read the slots of the prefix that a row goes on from as its first.
+  const WrittenValue before =
+      w_.input(line.name + "_prefix", layouts_.of_prefixes(cache), "prefix " + line.name);
+  keep(line, w_.step(line.name + "_all", cache,
+                     fmt::format("with_prefix({}, {})", before.name, own.name),
+                     "joined " + line.name));
 }
 
 void TextSectionWriter::turn(const TextLine& line) {

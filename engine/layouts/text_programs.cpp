@@ -92,7 +92,7 @@ PhasePrograms text_programs(const LayoutTable& table, const ModelConfig& config,
     writer.write(TextSection::layer, layer);
     std::vector<std::string> outputs{writer.bring("out", layouts.residual()).name};
     for (const std::string& name : caches_of(model, layer))
-      outputs.push_back(writer.bring(name, layouts.home(value_row(name, &model)->dims)).name);
+      outputs.push_back(writer.own_cache(name).name);
     (variants.empty() ? programs.layer : programs.other_layers.emplace_back()) =
         writer.finish(outputs);
     variants.push_back(guards);

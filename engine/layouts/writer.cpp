@@ -14,6 +14,7 @@ Extents extents_of(const ModelConfig& config, std::int64_t batch, std::int64_t L
   if (const TextModel* const of_text = text_model(config)) {
     Extents all(of_text->sizes().extents.begin(), of_text->sizes().extents.end());
     all.insert({{'B', batch}, {'L', L}, {'M', 1}});
+    if (prefix.given()) all.insert({{'N', prefix.rows}, {'T', 1}});
     return all;
   }
   Extents all{{'B', batch},    {'L', L},        {'M', 1},        {'E', config.E}, {'F', config.F},

@@ -11,17 +11,6 @@
 #include "weights/base/error.h"
 
 namespace shardproof {
-namespace {
-
-/// How far apart rows and slots, or positions, are.
-struct Strides {
-  std::int64_t row, slot;
-
-  Strides(const std::string& letters, const Shape& local, char of_slots)
-      : row(distance_of(letters, local, 'B')), slot(distance_of(letters, local, of_slots)) {}
-};
-
-}  // namespace
 
 Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threads& threads,
                CacheType kept, const RowTokens* rows, std::int64_t prefix, bool zeros) {
@@ -39,7 +28,8 @@ Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threa
   const auto to = places_in(others, extents, slots, grown);
   const auto before = places_in(others, extents, slots, old);
   const bool adjacent = letters.starts_with("BL") || letters.starts_with("LB");
-  const Strides made(slots, grown, 'M'), held(slots, old, 'M'), taken(letters, fresh, 'L');
+  const Strides made(slots, grown, 'B', 'M'), held(slots, old, 'B', 'M'),
+      taken(letters, fresh, 'B', 'L');
   return with_formulas(t, [&](const auto& f) {
     using Number = typename std::decay_t<decltype(f)>::Number;
     const auto stored = f.stored();

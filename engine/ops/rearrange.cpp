@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
 
 #include "engine/ops/detail/chip_map.h"
 #include "engine/ops/detail/formulas.h"
 #include "engine/ops/detail/places.h"
 #include "weights/base/error.h"
+#include "weights/model/prefix.h"
 
 namespace shardproof {
 
@@ -55,6 +58,56 @@ Sharded gather_rows(const Sharded& index, const Sharded& table, const Layout& la
     };
     return map_chips(f, table.torus(), reading({&index, &table}, threads), layout, shape, threads,
                      body);
+  });
+}
+
+Sharded with_prefix(const Sharded& prefixes, const Sharded& cache, const Shape& shape,
+                    Threads& threads) {
+  const std::string letters = cache.layout().letters(), of_prefixes = prefixes.layout().letters();
+  const Shape local = local_shape(cache.layout(), shape, cache.torus());
+  const std::string others = letters_without(letters, "BM");
+  const Shape extents = extents_of(others, letters, local);
+  // Elements of one row and slot, as they lie in each of the three values.
+  const auto to = places_in(others, extents, letters, local);
+  const auto of_own = places_in(others, extents, letters, cache.local());
+  const auto of_shared = places_in(others, extents, of_prefixes, prefixes.local());
+  const Strides result(letters, local, 'B', 'M'), own(letters, cache.local(), 'B', 'M'),
+      shared(of_prefixes, prefixes.local(), 'N', 'T');
+  const std::int64_t B = local[letters.find('B')], M = local[letters.find('M')];
+  const std::int64_t T = prefixes.local()[of_prefixes.find('T')];
+  const std::int64_t N = prefixes.local()[of_prefixes.find('N')];
+  const SharedPrefix of_batch{T, prefixes.shape()[of_prefixes.find('N')]};
+  const std::int64_t batch = shape[letters.find('B')];
+  const auto first_on = [](const Sharded& value, char letter, std::int64_t chip) {
+    const std::size_t dim = *value.layout().find(letter);
+    return value.torus().block(static_cast<int>(chip), value.layout().axes(letter)) *
+           value.local()[dim];
+  };
+  return with_formulas(cache, [&](const auto& f) {
+    using Number = typename std::decay_t<decltype(f)>::Number;
+    ChipGroups groups = reading({&prefixes, &cache}, threads);
+    groups.split([&](int chip) { return first_on(cache, 'B', chip); });
+    groups.split([&](int chip) { return first_on(prefixes, 'N', chip); });
+    const auto body = [&](std::int64_t chip, Number* out) {
+      const Number* const caches = numbers_of(f, cache, chip);
+      const Number* const of_all = numbers_of(f, prefixes, chip);
+      const std::int64_t row = first_on(cache, 'B', chip), prefix = first_on(prefixes, 'N', chip);
+      for (std::int64_t b = 0; b < B; ++b) {
+        const std::int64_t n = of_batch.of_row(row + b, batch) - prefix;
+        if (n < 0 || n >= N)
+          throw std::logic_error(
+              fmt::format("with_prefix: row {} needs a prefix that its chip lacks", row + b));
+        for (std::int64_t m = 0; m < M; ++m) {
+          const bool before = m < T;
+          const Number* const from = before ? of_all + n * shared.row + m * shared.slot
+                                            : caches + b * own.row + (m - T) * own.slot;
+          const auto& places = before ? of_shared : of_own;
+          Number* const place = out + b * result.row + m * result.slot;
+          for (std::size_t i = 0; i < to.size(); ++i) place[to[i]] = from[places[i]];
+        }
+      }
+    };
+    return map_chips(f, cache.torus(), groups, cache.layout(), shape, threads, body);
   });
 }
 

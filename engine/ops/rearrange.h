@@ -20,4 +20,10 @@ Sharded turn_pairs(const Sharded& x, char dim, RopePairs pairs, std::int64_t cha
 Sharded gather_rows(const Sharded& index, const Sharded& table, const Layout& layout,
                     const Shape& shape, Threads& threads);
 
+/// The cache of each row [B..M..] after the slots of the prefix that it continues, of `prefixes`
+/// [N..T..]: row i of a batch of B continues prefix ⌊i·N/B⌋, which lies on its chip. `shape`: that
+/// of the result, with M = T + the cache's slots.
+Sharded with_prefix(const Sharded& prefixes, const Sharded& cache, const Shape& shape,
+                    Threads& threads);
+
 }  // namespace shardproof

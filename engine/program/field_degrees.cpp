@@ -109,6 +109,7 @@ FieldDegree field_degree(const Op& op, const std::vector<SharedValue>& operands,
     case OpKind::store:
       return one();
     case OpKind::append:
+    case OpKind::with_prefix:
       return greater_degree(of(0), of(1));
     case OpKind::attend:
     case OpKind::attend_prefix:

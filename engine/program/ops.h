@@ -36,6 +36,7 @@ enum class OpKind {
   append,
   attend,
   attend_prefix,
+  with_prefix,
   local_argmax,
   argmax,
   weigh,

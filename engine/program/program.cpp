@@ -12,7 +12,7 @@
 namespace shardproof {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Role::Kind>, 9> kRoles{{
+constexpr std::array<std::pair<std::string_view, Role::Kind>, 10> kRoles{{
     {"raw ", Role::Kind::raw},
     {"scaled ", Role::Kind::scaled},
     {"unstored ", Role::Kind::unstored},
@@ -22,6 +22,7 @@ constexpr std::array<std::pair<std::string_view, Role::Kind>, 9> kRoles{{
     {"constant ", Role::Kind::constant},
     {"previous ", Role::Kind::previous},
     {"prefix ", Role::Kind::prefix},
+    {"joined ", Role::Kind::joined},
 }};
 
 constexpr std::string_view kLast = "last ";
@@ -60,7 +61,7 @@ const ValueRow* value_row(const Role& role, const ModelRows* rows) {
   if (role.kind == Role::Kind::stat) fits = row->kind == ValueKind::stat;
   if (role.kind == Role::Kind::input) fits = row->kind == ValueKind::input;
   if (role.kind == Role::Kind::constant) fits = row->kind == ValueKind::constant;
-  if (role.kind == Role::Kind::prefix) fits = row->cache;
+  if (role.kind == Role::Kind::prefix || role.kind == Role::Kind::joined) fits = row->cache;
   return fits ? row : nullptr;
 }
 

@@ -31,7 +31,8 @@ struct Role {
     input,   ///< "input pos", "input ids": int32 [BL]
     constant,  ///< "constant ones": a vector [E] of ones, for sums
     previous,  ///< "previous k_cache": a checkpoint of the preceding pass
-    prefix     ///< "prefix k_cache": a cache of the prefixes that the rows continue, dims NTKQ
+    prefix,    ///< "prefix k_cache": a cache of the prefixes that the rows continue, dims NTKQ
+    joined     ///< "joined k_cache": a cache behind the slots of the prefix that the row continues
   };
   Kind kind = Kind::checkpoint;
   std::string name;

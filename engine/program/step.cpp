@@ -325,6 +325,8 @@ std::vector<Sharded> Step::values() {
       return results(std::move(a.score), std::move(a.max), std::move(a.exp), std::move(a.denom),
                      std::move(a.attn));
     }
+    case OpKind::with_prefix:
+      return results(with_prefix(arg(0), arg(1), to().shape, threads_));
     case OpKind::local_argmax: {
       Candidates c = local_argmax(arg(0), threads_, V());
       return results(std::move(c.value), std::move(c.index));

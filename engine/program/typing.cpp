@@ -80,6 +80,8 @@ std::vector<Type> result_types(const typing::Rules& rules, const Op& op,
       return attend(rules, args[0], args[1], args.size() > 4);
     case OpKind::attend_prefix:
       return attend_prefix(rules, args.size() > 6);
+    case OpKind::with_prefix:
+      return with_prefix(rules, args[0], args[1]);
     case OpKind::local_argmax:
       return local_argmax(rules, args[0], torus);
     case OpKind::argmax:

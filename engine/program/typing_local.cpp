@@ -145,4 +145,24 @@ Types attend_prefix(const Rules& rules, bool slopes) {
   return of_attention(q, of_prefix.shape[1] + k.shape[1]);
 }
 
+Types with_prefix(const Rules& rules, const Type& prefixes, const Type& cache) {
+  std::string letters = cache.layout.letters();
+  const auto row = letters.find('B'), slot = letters.find('M');
+  rules.require(row != std::string::npos && slot != std::string::npos, 2, "{} has not B and M",
+                rules.text(1));
+  letters[row] = 'N', letters[slot] = 'T';
+  rules.letters(2, 0, letters);
+  rules.unsharded(3, 0, "T");
+  rules.unsharded(3, 1, "M");
+  rules.aligned(4, 0, 1);
+  const std::int64_t N = prefixes.shape[row], B = cache.shape[row];
+  rules.require(cache.layout.axes('B').starts_with(prefixes.layout.axes('N')), 5,
+                "the prefixes' subscript of {} is not a prefix of the batch's of {}", rules.text(0),
+                rules.text(1));
+  rules.require(N > 0 && N <= B, 6, "N={} prefixes for B={} rows; there are from 1 to B", N, B);
+  Type whole = cache;
+  whole.shape[slot] += prefixes.shape[slot];
+  return {whole};
+}
+
 }  // namespace shardproof::typing

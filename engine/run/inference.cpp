@@ -46,9 +46,9 @@ IntTensor positions_of(const PassPlan& pass) {
   return positions;
 }
 
-/// The slots of a pass's caches, int32 [M].
+/// The slots of a pass's caches behind those of the prefixes, int32 [M].
 IntTensor slots_of(const PassPlan& pass) {
-  IntTensor slots({pass.cached + pass.L});
+  IntTensor slots({pass.prefix.length + pass.cached + pass.L});
   std::iota(slots.data.begin(), slots.data.end(), 0);
   return slots;
 }
@@ -146,14 +146,18 @@ class Runner {
         for (const auto& [name, cache] : caches) prefixes[name] = prefix_cache(cache);
       }
       empty_caches(plan_.prefill, plan_.passes.batch());
-      const auto moves = [&](std::size_t) -> const Program& { return plan_.prefix_hand_over; };
+      const auto moves = [&](std::size_t l) -> const Program& {
+        return plan_.prefix_hand_over_program(static_cast<std::int64_t>(l));
+      };
       lead(prefixes_, moves, "prefix ", /*cross=*/false);
       return;
     }
     const auto of_layer = [&](std::size_t l) -> const Program& {
       return plan_.hand_over_program(static_cast<std::int64_t>(l));
     };
-    const auto of_prefixes = [&](std::size_t) -> const Program& { return plan_.prefix_to_decode; };
+    const auto of_prefixes = [&](std::size_t l) -> const Program& {
+      return plan_.prefix_to_decode_program(static_cast<std::int64_t>(l));
+    };
     lead(caches_, of_layer, "", plan_.crosses);
     lead(prefixes_, of_prefixes, "prefix ", plan_.crosses);
   }

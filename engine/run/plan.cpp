@@ -130,13 +130,28 @@ Extents extents(const ModelConfig& model, const Passes& passes, Phase phase) {
                                 : extents_of(model, passes.batch(), L, prefix);
 }
 
-/// The strategy's layer in a phase. There are few prefixes, and a table need not divide them: if it
-/// does not, every chip holds all of them.
+/// Returns whether a table divides the rows of a phase. There are few prefixes, and it need not
+/// divide them: if it does not, every chip holds all of them.
+bool divides(const Strategy& strategy, Phase phase, const Extents& all, const Torus& torus) {
+  return phase != Phase::prefix || all.at('B') % smallest_batch(strategy, torus) == 0;
+}
+
+/// Returns the first layer of each kind but the first, in the order in which their programs are
+/// met.
+std::vector<std::int64_t> first_of_others(const PhasePrograms& programs) {
+  std::vector<std::int64_t> layers;
+  for (std::size_t n = 0; n < programs.other_layers.size(); ++n) {
+    const auto& all = programs.layer_programs;
+    layers.push_back(std::find(all.begin(), all.end(), n + 1) - all.begin());
+  }
+  return layers;
+}
+
+/// The strategy's layer in a phase.
 PartitionedLayer layer_of(const Case& c, const Strategy& strategy, Phase phase,
                           const Extents& all) {
   const Torus& torus = c.torus_of(phase);
-  const bool divides = all.at('B') % smallest_batch(strategy, torus) == 0;
-  if (phase != Phase::prefix || divides)
+  if (divides(strategy, phase, all, torus))
     return partition(strategy.table(), c.model, all, torus, c.numerics);
   return partition(without_batch(strategy.table()), c.model, all, torus, c.numerics);
 }
@@ -147,7 +162,9 @@ PhasePrograms phase_programs(const Case& c, const ModelConfig& placed, const Pas
   const Extents all = extents(placed, passes, phase);
   const Torus& torus = c.torus_of(phase);
   if (c.model.rows != nullptr)
-    return text_programs(strategy.table(), c.model, all, torus, c.sampling);
+    return text_programs(divides(strategy, phase, all, torus) ? strategy.table()
+                                                              : without_batch(strategy.table()),
+                         c.model, all, torus, c.sampling);
   if (const Program* layer = strategy.program())
     return programs_around(*layer, c.model, all, torus, c.numerics.act, c.sampling);
   return programs_around(layer_of(c, strategy, phase, all), c.model, all, torus, c.numerics.act,
@@ -183,18 +200,22 @@ RunPlan make_plan(const Case& given, Findings::Until until) {
   const Torus& torus = plan.hand_over_torus();
   const PhasePrograms& left_by = plan.crosses ? plan.decode : plan.prefill;
   plan.hand_over = hand_over(left_by, plan.decode, 0, caches, torus);
-  // Layers are numbered in the order in which their programs are met.
-  for (std::size_t n = 0; n < plan.decode.other_layers.size(); ++n) {
-    const auto& all = plan.decode.layer_programs;
-    const auto first = std::find(all.begin(), all.end(), n + 1) - all.begin();
-    plan.other_hand_overs.push_back(hand_over(left_by, plan.decode, first, caches, torus));
-  }
+  for (const std::int64_t layer : first_of_others(plan.decode))
+    plan.other_hand_overs.push_back(hand_over(left_by, plan.decode, layer, caches, torus));
   if (!c.prefix.given()) return plan;
   plan.prefix = phase_programs(c, plan.placed, plan.passes, Phase::prefix);
-  plan.prefix_hand_over = prefix_hand_over(as_prefixes(plan.prefix.cache),
-                                           plan.prefill.prefix_cache, caches, plan.prefill.torus);
-  plan.prefix_to_decode =
-      prefix_to_decode(left_by.prefix_cache, plan.decode.prefix_cache, caches, torus);
+  const auto to_prefill = [&](std::int64_t layer) {
+    return prefix_hand_over(plan.prefix, plan.prefill, layer, caches, plan.prefill.torus);
+  };
+  const auto to_decode = [&](std::int64_t layer) {
+    return prefix_to_decode(left_by, plan.decode, layer, caches, torus);
+  };
+  plan.prefix_hand_over = to_prefill(0);
+  plan.prefix_to_decode = to_decode(0);
+  for (const std::int64_t layer : first_of_others(plan.prefill))
+    plan.other_prefix_hand_overs.push_back(to_prefill(layer));
+  for (const std::int64_t layer : first_of_others(plan.decode))
+    plan.other_prefixes_to_decode.push_back(to_decode(layer));
   return plan;
 }
 

@@ -34,6 +34,8 @@ struct RunPlan {
   /// Move a layer's caches of prefixes: after the passes over them, on the prefill's torus, and
   /// after the prefill. Without prefixes they have no inputs.
   Program prefix_hand_over, prefix_to_decode;
+  /// The same of the other layers of the prefill, and of the decode, if the model is a text.
+  std::vector<Program> other_prefix_hand_overs = {}, other_prefixes_to_decode = {};
   /// The id by which each row of the batch draws its tokens: its line in a file. If empty, the
   /// row's index.
   std::vector<std::int64_t> row_ids = {};
@@ -45,16 +47,28 @@ struct RunPlan {
   /// The torus of hand_over and prefix_to_decode.
   const Torus& hand_over_torus() const { return crosses ? decode.torus : prefill.torus; }
 
-  /// Returns the hand-over of a layer's caches.
+  /// Return the hand-over of a layer's caches, and those of the caches of its prefixes.
   const Program& hand_over_program(std::int64_t layer) const {
-    if (other_hand_overs.empty()) return hand_over;
-    const std::size_t n = decode.layer_programs.at(static_cast<std::size_t>(layer));
-    return n == 0 ? hand_over : other_hand_overs.at(n - 1);
+    return of_layer(decode, layer, hand_over, other_hand_overs);
+  }
+  const Program& prefix_hand_over_program(std::int64_t layer) const {
+    return of_layer(prefill, layer, prefix_hand_over, other_prefix_hand_overs);
+  }
+  const Program& prefix_to_decode_program(std::int64_t layer) const {
+    return of_layer(decode, layer, prefix_to_decode, other_prefixes_to_decode);
   }
 
   const PhasePrograms& programs(Phase phase) const {
     if (phase == Phase::prefix) return prefix;
     return phase == Phase::prefill ? prefill : decode;
+  }
+
+ private:
+  static const Program& of_layer(const PhasePrograms& phase, std::int64_t layer,
+                                 const Program& first, const std::vector<Program>& others) {
+    if (others.empty()) return first;
+    const std::size_t n = phase.layer_programs.at(static_cast<std::size_t>(layer));
+    return n == 0 ? first : others.at(n - 1);
   }
 };
 

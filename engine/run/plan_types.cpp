@@ -29,7 +29,7 @@ std::map<std::string, Shape> input_shapes(const Program& program, const ModelCon
         !(of_this_pass || (from_before && row->cache)))
       continue;
     PassExtents extents = pass;
-    if (rows != nullptr && !row->cache) extents.M += pass.L;  // the slots after the pass
+    if (rows != nullptr && !row->cache) extents.M += pass.L + pass.T;  // the slots after the pass
     inputs[input.name] = shape_of(dims_of(role, rows), m, extents);
   }
   return inputs;
@@ -90,6 +90,9 @@ std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings) {
   const Torus& torus = plan.hand_over_torus();
   types.hand_over = of_caches(plan.hand_over, prefilled, torus);
   for (const Program& other : plan.other_hand_overs) of_caches(other, prefilled, torus);
+  for (const Program& other : plan.other_prefix_hand_overs)
+    of_caches(other, prefixed, plan.prefill.torus);
+  for (const Program& other : plan.other_prefixes_to_decode) of_caches(other, prefilled, torus);
   if (prefix.given()) {
     types.prefix_hand_over = of_caches(plan.prefix_hand_over, prefixed, plan.prefill.torus);
     types.prefix_to_decode = of_caches(plan.prefix_to_decode, prefilled, torus);

@@ -47,7 +47,14 @@ std::string lengths(const Case& c) {
 }
 
 std::string prefix(const Case& c) {
-  return c.prefix.given() ? "prefix is not for a model's text; legal: no prefix" : "";
+  const TextSizes& sizes = text_model(c.model)->sizes();
+  for (const char letter : {'N', 'T'})
+    if (c.prefix.given() && sizes.extents.contains(letter))
+      return fmt::format(
+          "prefix is not for a text with a dim {0} of its own: prefixes have N and T; legal: no "
+          "prefix, or another letter in place of {0}",
+          letter);
+  return "";
 }
 
 /// Returns the letter of padded heads that an op of a flat line needs whole, or 0: reduces, or sees
@@ -151,7 +158,7 @@ constexpr TextCaseKey kKeys[] = {
     {"batch"},
     {"prompt"},
     {"lengths", true, "where no line reduces B or L", lengths},
-    {"prefix", false, "programs of texts have one cache", prefix},
+    {"prefix", true, "where the text has no dim N or T of its own", prefix},
     {"chunk"},
     {"gen"},
     {"seed"},

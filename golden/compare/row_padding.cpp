@@ -89,8 +89,10 @@ std::vector<bool> padding_in_trace(std::string_view dims, const Shape& shape, bo
   std::vector<std::int64_t> ends;
   for (const PassRows& group : pass.rows)
     for (std::int64_t n = 0; n < group.rows; ++n)
-      // Slots hold the row's own tokens.
-      ends.push_back(view_of_cache && group.tokens == 0 ? 0 : group.end() - pass.prefix.length);
+      // Slots of a cache hold the row's own tokens; a view of it begins with those of its prefix.
+      ends.push_back(!view_of_cache      ? group.end() - pass.prefix.length
+                     : group.tokens == 0 ? 0
+                                         : group.end());
   return marks(dims, shape, 'M', [&](std::size_t b) { return ends.at(b); });
 }
 

@@ -12,6 +12,7 @@
 
 #include "golden/compare/row_padding.h"
 #include "golden/judge/sampling_value.h"
+#include "weights/model/prefix.h"
 #include "weights/model/registry.h"
 
 namespace shardproof {
@@ -199,6 +200,33 @@ std::string last_of_prefixes(const std::vector<std::string>& passes) {
   return last;
 }
 
+/// Returns the caches of rows behind the slots of the prefixes that they continue.
+template <class T>
+Array<T> joined(const Array<T>& prefixes, const Array<T>& own, std::string_view letters) {
+  const std::size_t rows = letters.find('B'), slots = letters.find('M');
+  const SharedPrefix shared{prefixes.shape.at(slots), prefixes.shape.at(rows)};
+  Array<T> whole;
+  whole.shape = own.shape;
+  whole.shape.at(slots) += shared.length;
+  const std::int64_t count = element_count(whole.shape);
+  Shape index(whole.shape.size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t rest = i;
+    for (std::size_t d = index.size(); d-- > 0; rest /= whole.shape[d])
+      index[d] = rest % whole.shape[d];
+    const bool of_prefix = index[slots] < shared.length;
+    if (of_prefix)
+      index[rows] = shared.of_row(index[rows], own.shape[rows]);
+    else
+      index[slots] -= shared.length;
+    const Array<T>& from = of_prefix ? prefixes : own;
+    std::int64_t place = 0;
+    for (std::size_t d = 0; d < index.size(); ++d) place = place * from.shape[d] + index[d];
+    whole.data.push_back(from.data[static_cast<std::size_t>(place)]);
+  }
+  return whole;
+}
+
 std::string full_checkpoint(const Scope& scope, const std::string& pass, const std::string& name) {
   const ValueRow* const row = value_row(name, scope.rows);
   if (row != nullptr && row->kind == ValueKind::layer_input)
@@ -266,6 +294,11 @@ Expected whole_value(const Answer& answer, const Given& weights, const Scope& sc
       return cache ? with_unwritten_slots(std::move(held), answer.written.at(scope.previous))
                    : held;
     }
+    case Role::Kind::joined:
+      return expect("joined " + id,
+                    joined(answer.checkpoints.at(full_checkpoint(
+                               scope, last_of_prefixes(answer.passes), role.name)),
+                           answer.checkpoints.at(id), row->dims));
     case Role::Kind::prefix: {
       // [B,M,K,Q] of the prefix passes is read as [N,T,K,Q] by later passes.
       const std::string filled = last_of_prefixes(answer.passes);

@@ -173,10 +173,10 @@ void ScalarModel::run_pass(const Shared& ids) {
   const Shared positions = of_ints(ids->shape, std::move(all_positions));
   Known of_pass{{"input ids", ids}, {"input pos", positions}};
   if (plan_.source_case.model.rows != nullptr) {
+    const std::int64_t M = pass_.prefix.length + pass_.cached + pass_.L;
     std::vector<std::int32_t> slots;
-    for (std::int64_t m = 0; m < pass_.cached + pass_.L; ++m)
-      slots.push_back(static_cast<std::int32_t>(m));
-    of_pass["input slot"] = of_ints({pass_.cached + pass_.L}, std::move(slots));
+    for (std::int64_t m = 0; m < M; ++m) slots.push_back(static_cast<std::int32_t>(m));
+    of_pass["input slot"] = of_ints({M}, std::move(slots));
   }
   of_pass.merge(run(programs.embed, 0, of_pass));
   Shared x = of_pass.at("embed");
@@ -235,21 +235,21 @@ void ScalarModel::hand_over(Phase next) {
       if (!program.ops.empty() || crossed) caches[l] = run(program, static_cast<int>(l), caches[l]);
     }
   };
-  const auto always = [](const Program& program) {
-    return [&](std::int64_t) -> const Program& { return program; };
+  const auto of_prefixes = [&](std::int64_t l) -> const Program& {
+    return plan_.prefix_to_decode_program(l);
   };
   if (pass_.phase == Phase::prefix && next != Phase::prefix) {
     for (std::size_t l = 0; l < caches_.size(); ++l)
-      prefixes_[l] = {{"prefix k_cache", caches_[l].at("k_cache")},
-                      {"prefix v_cache", caches_[l].at("v_cache")}};
-    through(always(plan_.prefix_hand_over), prefixes_);
+      for (const auto& [name, cache] : caches_[l]) prefixes_[l]["prefix " + name] = cache;
+    through([&](std::int64_t l) -> const Program& { return plan_.prefix_hand_over_program(l); },
+            prefixes_);
     empty_caches(prompt_.shape[0]);
   }
   if (pass_.phase == Phase::prefill && next == Phase::decode) {
     through([&](std::int64_t l) -> const Program& { return plan_.hand_over_program(l); }, caches_,
             plan_.crosses);
     if (plan_.passes.prefix().given())
-      through(always(plan_.prefix_to_decode), prefixes_, plan_.crosses);
+      through(of_prefixes, prefixes_, plan_.crosses);
   }
 }
 

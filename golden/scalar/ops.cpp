@@ -342,6 +342,8 @@ Results results_of(const Op& op, const std::vector<const Value*>& args, const Se
       return each([&](std::size_t i) { return oracle::gelu_erf(x(0, i)); });
     case OpKind::append:
       return {appended(op, args, setting)};
+    case OpKind::with_prefix:
+      return {behind_prefix(op, t, *args[1])};
     case OpKind::attend:
       return attend(t, {args[1]}, {args[2]}, *args[3], args.size() > 4 ? args[4] : nullptr,
                     setting.rows, oracle::Constants(setting.config), by);

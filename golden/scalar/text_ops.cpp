@@ -251,6 +251,23 @@ Value gathered(const Op& op, const Value& index, const Value& table) {
   return std::move(made.value);
 }
 
+Value behind_prefix(const Op& op, const Value& prefixes, const Value& cache) {
+  Made made(op);
+  const std::int64_t T = prefixes.shape[*prefixes.layout.find('T')];
+  const std::int64_t N = prefixes.shape[*prefixes.layout.find('N')];
+  made.value.shape = cache.shape;
+  made.value.shape[*cache.layout.find('M')] += T;
+  const std::int64_t B = cache.shape[*cache.layout.find('B')];
+  each_element(made.letters, made.value.shape, {}, [&](ByLetter element) {
+    element['N'] = element['B'] * N / B;
+    element['T'] = element['M'];
+    const bool shared = element['M'] < T;
+    element['M'] -= T;
+    made.put(shared ? prefixes.whole()[element.in(prefixes)] : cache.whole()[element.in(cache)]);
+  });
+  return std::move(made.value);
+}
+
 Value appended(const Op& op, const std::vector<const Value*>& args, const Setting& setting) {
   const Value &cache = *args[0], &t = *args[1], &pos = *args[2];
   const std::string slots = cache.layout.letters();

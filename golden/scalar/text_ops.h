@@ -29,6 +29,8 @@ Value sum_over(const Op& op, const Value& x, const Setting& setting);
 Value turned(const Op& op, const std::vector<const Value*>& args);
 /// gather. Throws Error("gather_range", ...).
 Value gathered(const Op& op, const Value& index, const Value& table);
+/// with_prefix.
+Value behind_prefix(const Op& op, const Value& prefixes, const Value& cache);
 /// append. Throws Error("append_range", ...).
 Value appended(const Op& op, const std::vector<const Value*>& args, const Setting& setting);
 /// The value, with the letters of the op's result, with +0 where one of the op's indicators is 0.

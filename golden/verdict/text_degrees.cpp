@@ -25,7 +25,7 @@ class TextDegrees {
   void add(const PassPlan& pass) {
     extents_['B'] = pass.batch();
     extents_['L'] = pass.L;
-    extents_['M'] = pass.cached + pass.L;
+    extents_['M'] = pass.prefix.length + pass.cached + pass.L;
     values_.clear();
     add(TextSection::embedding, -1);
     FieldDegree stream = values_.at("embed");

@@ -13,11 +13,26 @@
 #include "oracle/graph/field_run.h"
 #include "oracle/graph/run.h"
 #include "oracle/request/detail/request_check.h"
+#include "oracle/request/detail/row_alone.h"
 #include "oracle/walk/passes.h"
 #include "weights/text/text_model.h"
 #include "weights/text/text_weights.h"
 
 namespace shardproof::oracle::graph {
+namespace {
+
+/// Returns the ids of a pass, int32 [rows, L], from those of the batch; a pass over prefixes has
+/// those of the first row of each.
+IntTensor ids_of(const PassPlan& plan, const IntTensor& ids, const SharedPrefix& prefix) {
+  if (plan.phase != Phase::prefix) return ids_at(plan, ids);
+  IntTensor of_first({prefix.rows, ids.shape[1]});
+  auto to = of_first.data.begin();
+  for (const std::int64_t row : first_rows(prefix, ids.shape[0]))
+    to = std::copy_n(ids.data.begin() + row * ids.shape[1], ids.shape[1], to);
+  return ids_at(plan, of_first);
+}
+
+}  // namespace
 
 oracle::Answer answer(const Weights& stored, const oracle::Request& request) {
   const TextModel& model = *text_model(stored.config());
@@ -38,8 +53,10 @@ oracle::Answer answer(const Weights& stored, const oracle::Request& request) {
   for (std::int64_t i = 0; i < request.passes.size(); ++i) {
     const PassPlan plan = request.passes.at(i);
     answer.open(plan, Places(plan),
-                plan.phase == Phase::decode ? sampled : ids_at(plan, request.prompt));
-    IntTensor slots({plan.cached + plan.L});
+                plan.phase == Phase::decode
+                    ? sampled
+                    : ids_of(plan, request.prompt, request.passes.prefix()));
+    IntTensor slots({plan.prefix.length + plan.cached + plan.L});
     std::iota(slots.data.begin(), slots.data.end(), 0);
     answer.inputs[plan.name + ".slot"] = std::move(slots);
     if (!plan.sample) continue;
@@ -110,8 +127,8 @@ field::Answer answer_in_field(const field::Request& request) {
   for (std::int64_t i = 0; i < request.passes.size(); ++i) {
     const PassPlan plan = request.passes.at(i);
     Pass<field::Numbers> pass(field::Numbers(answer), answer, plan, request.act,
-                              ids_at(plan, request.ids), 1);
-    IntTensor slots({plan.cached + plan.L});
+                              ids_of(plan, request.ids, request.passes.prefix()), 1);
+    IntTensor slots({plan.prefix.length + plan.cached + plan.L});
     std::iota(slots.data.begin(), slots.data.end(), 0);
     answer.inputs[plan.name + ".slot"] = std::move(slots);
     if (!plan.sample) continue;

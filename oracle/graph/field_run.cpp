@@ -41,8 +41,6 @@ std::map<std::string, field::Tensor> together(const FieldRequest& request, const
 }  // namespace
 
 std::map<std::string, field::Tensor> run_in_field(const FieldRequest& of_text) {
-  if (of_text.passes.prefix().given())
-    throw Error("oracle_range", "a text runs without shared prefixes");
   const ModelText flat = flat_text(of_text.text);
   const FieldRequest request{flat,        of_text.sizes,  of_text.act,
                              of_text.ids, of_text.passes, of_text.setting};

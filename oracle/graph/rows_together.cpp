@@ -6,7 +6,7 @@ SlotsByPass slots_of(const Passes& passes) {
   SlotsByPass slots;
   for (std::int64_t i = 0; i < passes.size(); ++i) {
     const PassPlan pass = passes.at(i);
-    slots[pass.name] = pass.cached + pass.L;
+    slots[pass.name] = pass.prefix.length + pass.cached + pass.L;
   }
   return slots;
 }

@@ -80,8 +80,6 @@ Answer together(const std::map<std::string, Tensor, std::less<>>& weights, const
 }  // namespace
 
 Answer run(const std::map<std::string, Tensor, std::less<>>& weights, const Request& of_text) {
-  if (of_text.passes.prefix().given())
-    throw Error("oracle_range", "a text runs without shared prefixes");
   const ModelText flat = flat_text(of_text.text);
   const Request request{flat,           of_text.sizes,  of_text.act,
                         of_text.prompt, of_text.passes, of_text.sampling,

@@ -89,4 +89,24 @@ Lettered<Scalar> in_order(const Lettered<Scalar>& x, const std::string& letters)
   return y;
 }
 
+/// Returns a value whose row b is row rows[b] of another.
+template <class Scalar>
+Lettered<Scalar> with_rows(const Lettered<Scalar>& x, const std::vector<std::int64_t>& rows) {
+  const size_t batch = x.letters.find('B');
+  if (batch == std::string::npos) return x;
+  Lettered<Scalar> y{x.letters, x.shape, {}};
+  y.shape[batch] = static_cast<std::int64_t>(rows.size());
+  const auto row = static_cast<size_t>(step_of(x.letters, x.shape, 'B'));
+  const size_t blocks = row == 0 ? 0 : x.data.size() / (row * static_cast<size_t>(x.shape[batch]));
+  for (size_t block = 0; block < blocks; ++block)
+    for (const std::int64_t b : rows) {
+      const auto from = x.data.begin() +
+                        static_cast<std::ptrdiff_t>(
+                            (block * static_cast<size_t>(x.shape[batch]) + static_cast<size_t>(b)) *
+                            row);
+      y.data.insert(y.data.end(), from, from + static_cast<std::ptrdiff_t>(row));
+    }
+  return y;
+}
+
 }  // namespace shardproof::oracle::graph

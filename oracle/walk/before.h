@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "oracle/walk/array.h"
 #include "oracle/walk/place.h"
@@ -93,6 +94,11 @@ class ValuesBefore {
   }
 
   void end_pass() { ended_.swap(next_ended_); }
+
+  /// Gives row b the state of row rows[b].
+  void take_rows(const std::vector<std::int64_t>& rows) {
+    for (auto& [of, state] : ended_) state = with_rows(state, rows);
+  }
 
  private:
   std::string letters_of_line(const std::string& name, TextSection section) const {

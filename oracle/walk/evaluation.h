@@ -68,6 +68,11 @@ class Evaluation {
     if (cache != caches_.end()) cache->second = in_order(value, cache->second.letters);
   }
 
+  /// Gives row b the cache of row rows[b].
+  void take_rows(const std::vector<std::int64_t>& rows) {
+    for (auto& [of, cache] : caches_) cache = with_rows(cache, rows);
+  }
+
  private:
   Value value_of(const Expression& e, const Names& names) {
     if (e.kind == Expression::Kind::number) return {"", {}, {math_.word(e.text)}};

@@ -88,6 +88,12 @@ class Walk {
     before_.end_pass();
   }
 
+  /// Gives row b of the next pass the state of row rows[b] of the last one.
+  void take_rows(const std::vector<std::int64_t>& rows) {
+    evaluation_.take_rows(rows);
+    before_.take_rows(rows);
+  }
+
  private:
   using Names = NamedValues<Scalar>;
 

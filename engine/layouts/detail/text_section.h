@@ -43,6 +43,8 @@ class TextSectionWriter {
   void write(TextSection section, std::int64_t layer);
   /// Returns the value in a layout: a copy, or the cheapest path from one.
   WrittenValue bring(const std::string& name, const Layout& to);
+  /// Returns a cache of the rows' own slots.
+  WrittenValue own_cache(const std::string& name) const { return caches_.at(name); }
   /// Returns the copy of a value that was made last.
   WrittenValue current(const std::string& name);
   /// Returns the names of the indicators that a value has: it exists where none of them is 0.
@@ -126,6 +128,7 @@ class TextSectionWriter {
   ProgramWriter w_;
   EmbeddingValues of_embedding_;
   std::map<std::string, std::vector<WrittenValue>> copies_;
+  std::map<std::string, WrittenValue> caches_;
   std::map<std::string, std::string> letters_;                  // of the section's values
   std::map<std::string, std::vector<std::string>> indicators_;  // of what does not exist everywhere
   std::map<std::string, const Expression*> differences_;        // of lines that are sub(a, b)

@@ -117,6 +117,7 @@ Types rope(const Rules& rules, const Type& t);
 Types append(const Rules& rules, const Type& cache, const Type& t);
 Types attend(const Rules& rules, const Type& q, const Type& k, bool slopes);
 Types attend_prefix(const Rules& rules, bool slopes);
+Types with_prefix(const Rules& rules, const Type& prefixes, const Type& cache);
 Types local_argmax(const Rules& rules, const Type& z, const Torus& torus);
 Types argmax(const Rules& rules, const Type& value);
 Types weigh(const Rules& rules, const Type& z);

@@ -205,6 +205,7 @@ Allowed allowed(const Op& op, std::size_t result, const std::vector<const Value*
     case OpKind::embed_lookup:
     case OpKind::store:
     case OpKind::append:
+    case OpKind::with_prefix:
     case OpKind::local_argmax:
     case OpKind::argmax:
     case OpKind::weigh:  // exp of one number, whose hard cases are known (docs/spec.md section 1.4)

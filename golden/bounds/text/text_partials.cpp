@@ -117,6 +117,10 @@ std::optional<std::vector<IntervalTensor>> TextReplay::expected_partials(const s
     }
     const TextLine* const operand = lines_.line_of({place.pass, place.layer, name});
     if (operand == nullptr && name != "in") return std::nullopt;
+    // The dump has of a cache what is behind the prefixes.
+    if (operand != nullptr && operand->expression.op == ModelOp::append &&
+        pass(place.pass).prefix.given())
+      return std::nullopt;
     const std::string of = lines_.id_of_operand(place, name);
     const auto layout = layouts_.find(of);
     return Factor{operand == nullptr ? "BLE" : operand->letters, value(of),

@@ -22,10 +22,30 @@ namespace {
 
 using oracle::graph::Lettered;
 
-IntervalTensor tensor_of(const Lettered<Estimate>& value) {
-  IntervalTensor t(value.shape);
-  for (std::size_t i = 0; i < t.size(); ++i) t.set(i, value.data[i].number);
-  return t;
+/// Which elements of a line's value are the dump's: of a cache those behind the slots of prefixes.
+struct Dumped {
+  Shape shape;
+  std::vector<std::size_t> places;
+
+  Dumped(const Lettered<Estimate>& value, std::int64_t slots_before) : shape(value.shape) {
+    const std::size_t slots = value.letters.find('M');
+    if (slots_before > 0) shape[slots] -= slots_before;
+    const auto first =
+        at(slots_before * oracle::graph::step_of(value.letters, value.shape, 'M'));
+    places = oracle::graph::places_in(value.letters, shape, value.letters, value.shape);
+    for (std::size_t& place : places) place += first;
+  }
+
+  IntervalTensor of(const Lettered<Estimate>& value) const {
+    IntervalTensor t(shape);
+    for (std::size_t i = 0; i < t.size(); ++i) t.set(i, value.data[places[i]].number);
+    return t;
+  }
+};
+
+bool is_cache(const TextLine& line) {
+  return line.expression.kind == Expression::Kind::call &&
+         line.expression.op == ModelOp::append;
 }
 
 }  // namespace
@@ -93,9 +113,7 @@ std::vector<std::string> TextReplay::operands(const std::string& id) const {
     ids.push_back(lines_.id_of_operand(place, name));
   }
   const std::string& previous = pass(place.pass).previous;
-  if (line.expression.kind == Expression::Kind::call && line.expression.op == ModelOp::append &&
-      !previous.empty())
-    ids.push_back(lines_.id_of(previous, place.layer, place.name));
+  if (is_cache(line) && !previous.empty()) ids.push_back(lines_.id_of(previous, place.layer, place.name));
   return ids;
 }
 
@@ -109,25 +127,27 @@ const DeclaredArithmetic& TextReplay::declared(const Place& place) const {
 void TextReplay::take(const std::string& id, const TextLine& line, Lettered<Estimate>& value,
                       bool exactly) {
   Derived& of = derived_[id];
+  const PassPlan& plan = pass(place_of(id).pass);
+  const Dumped dumped_part(value, is_cache(line) ? plan.prefix.length : 0);
   if (exactly) {
-    of.exact = tensor_of(value);
+    of.exact = dumped_part.of(value);
   } else {
-    of.expected = tensor_of(value);
-    for (const std::uint8_t here :
-         oracle::graph::here_in(value.presence, value.letters, value.shape))
-      of.absent.push_back(here == oracle::graph::Presence::kAbsent);
+    of.expected = dumped_part.of(value);
+    const auto here = oracle::graph::here_in(value.presence, value.letters, value.shape);
+    if (!here.empty())
+      for (const std::size_t place : dumped_part.places)
+        of.absent.push_back(here[place] == oracle::graph::Presence::kAbsent);
     const auto assumed = assumed_.find(id);
     const auto dumped = dump_.find(id);
     if (assumed != assumed_.end() || dumped != dump_.end()) {
       of.value = assumed != assumed_.end() ? assumed->second : dumped->second;
-      if (of.value.shape != value.shape)
-        throw Error("bounds_c1",
-                    fmt::format("{} has shape [{}], the model's has [{}]", id,
-                                fmt::join(of.value.shape, ","), fmt::join(value.shape, ",")));
+      if (of.value.shape != dumped_part.shape)
+        throw Error("bounds_c1", fmt::format("{} has shape [{}], the model's has [{}]", id,
+                                             fmt::join(of.value.shape, ","),
+                                             fmt::join(dumped_part.shape, ",")));
       // A dump may have anything at padding.
       const std::vector<bool> padding =
-          padding_in_trace(line.letters, value.shape, false, pass(place_of(id).pass),
-                           line.expression.op != ModelOp::append);
+          padding_in_trace(line.letters, dumped_part.shape, false, plan, !is_cache(line));
       for (std::size_t i = 0; i < padding.size(); ++i)
         if (padding[i]) of.value.set(i, of.expected.number(i));
     } else {
@@ -137,7 +157,8 @@ void TextReplay::take(const std::string& id, const TextLine& line, Lettered<Esti
     for (std::size_t i = 0; i < of.absent.size(); ++i)
       if (of.absent[i]) of.value.set(i, Number{0.0, 0.0, 0.0});
   }
-  for (std::size_t i = 0; i < value.data.size(); ++i) value.data[i] = {of.value.number(i)};
+  for (std::size_t i = 0; i < dumped_part.places.size(); ++i)
+    value.data[dumped_part.places[i]] = {of.value.number(i)};
 }
 
 void TextReplay::derive(bool exactly) {
@@ -155,8 +176,15 @@ void TextReplay::derive(bool exactly) {
     return elements;
   };
   oracle::graph::Walk<IntervalMath> walk(lines_.text(), lines_.model().sizes(), math, weights);
+  bool continues = false;
   for (const PassPlan& plan : passes_) {
     pass = plan.name;
+    if (plan.prefix.given() && !std::exchange(continues, true)) {
+      std::vector<std::int64_t> rows;
+      for (std::int64_t b = 0; b < plan.batch(); ++b)
+        rows.push_back(plan.prefix.of_row(b, plan.batch()));
+      walk.take_rows(rows);
+    }
     const auto given = ids_.find(pass);
     if (given == ids_.end() || given->second.shape != Shape{plan.batch(), plan.L})
       throw Error("bounds_c1", fmt::format("{} has no ids [{},{}]", pass, plan.batch(), plan.L));

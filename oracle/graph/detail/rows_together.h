@@ -17,7 +17,7 @@
 
 namespace shardproof::oracle::graph {
 
-/// The number of slots of the caches after each pass, by its name.
+/// The number of slots of a row's cache after each pass, those of its prefix included, by name.
 using SlotsByPass = std::map<std::string, std::int64_t>;
 SlotsByPass slots_of(const Passes& passes);
 
@@ -42,16 +42,18 @@ class RowsTogether {
   }
 
   /// Returns each row's values at its tokens and +0 at padding; what has no row is the same in all.
-  /// A cache is unchanged by a pass with no token of its row.
-  Values values(const std::vector<Values>& rows) const {
+  /// A pass over prefixes has the first row of each; later caches are without the slots of the
+  /// prefix. A cache is unchanged by a pass with no token of its row.
+  Values values(const std::vector<Values>& all_rows) const {
     Values whole;
     for (std::int64_t i = 0; i < passes_.size(); ++i) {
       const PassPlan pass = passes_.at(i);
+      const std::vector<const Values*> rows = rows_of(pass, all_rows);
       for (size_t b = 0; b < rows.size(); ++b) {
         bool runs = false;
-        const auto end = rows[b].lower_bound(pass.name + "/");  // '/' follows '.'
-        for (auto at = rows[b].lower_bound(pass.name + "."); at != end; ++at) {
-          put(whole, at->first, at->second, b, pass);
+        const auto end = rows[b]->lower_bound(pass.name + "/");  // '/' follows '.'
+        for (auto at = rows[b]->lower_bound(pass.name + "."); at != end; ++at) {
+          put(whole, at->first, own_slots(at->first, at->second, pass), b, pass);
           runs = true;
         }
         if (!runs && !pass.previous.empty()) keep_caches(whole, b, pass);
@@ -61,6 +63,35 @@ class RowsTogether {
   }
 
  private:
+  std::vector<const Values*> rows_of(const PassPlan& pass, const std::vector<Values>& rows) const {
+    std::vector<const Values*> of_pass;
+    if (pass.phase == Phase::prefix)
+      for (const std::int64_t b : first_rows(passes_.prefix(), std::ssize(rows)))
+        of_pass.push_back(&rows[static_cast<size_t>(b)]);
+    else
+      for (const Values& row : rows) of_pass.push_back(&row);
+    return of_pass;
+  }
+
+  bool is_cache(const std::string& name) const {
+    return std::find(caches_.begin(), caches_.end(), name) != caches_.end();
+  }
+
+  /// Returns a row's value, a cache without the slots of its prefix.
+  T own_slots(const std::string& id, const T& of_row, const PassPlan& pass) const {
+    if (!pass.prefix.given() || !is_cache(name_of(id))) return of_row;
+    const std::string& letters = letters_.at(name_of(id));
+    const size_t slots = letters.find('M');
+    T own = of_row;
+    own.shape[slots] -= pass.prefix.length;
+    const auto first = static_cast<size_t>(pass.prefix.length *
+                                           step_of(letters, of_row.shape, 'M'));
+    const auto places = places_in(letters, own.shape, letters, of_row.shape);
+    own.data.clear();
+    for (const size_t place : places) own.data.push_back(of_row.data[first + place]);
+    return own;
+  }
+
   static std::string name_of(const std::string& id) { return id.substr(id.rfind('.') + 1); }
 
   void put(Values& whole, const std::string& id, const T& of_row, size_t b,
@@ -79,7 +110,7 @@ class RowsTogether {
     for (auto old = whole.lower_bound(pass.previous + ".");
          old != whole.end() && old->first.starts_with(pass.previous + "."); ++old) {
       const std::string name = name_of(old->first);
-      if (std::find(caches_.begin(), caches_.end(), name) == caches_.end()) continue;
+      if (!is_cache(name)) continue;
       const std::string& letters = letters_.at(name);
       T row = old->second;
       row.shape[letters.find('B')] = 1;
