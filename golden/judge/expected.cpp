@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "golden/compare/joined.h"
 #include "golden/compare/row_padding.h"
 #include "golden/judge/sampling_value.h"
-#include "weights/model/prefix.h"
 #include "weights/model/registry.h"
 
 namespace shardproof {
@@ -203,27 +203,11 @@ std::string last_of_prefixes(const std::vector<std::string>& passes) {
 /// Returns the caches of rows behind the slots of the prefixes that they continue.
 template <class T>
 Array<T> joined(const Array<T>& prefixes, const Array<T>& own, std::string_view letters) {
-  const std::size_t rows = letters.find('B'), slots = letters.find('M');
-  const SharedPrefix shared{prefixes.shape.at(slots), prefixes.shape.at(rows)};
   Array<T> whole;
   whole.shape = own.shape;
-  whole.shape.at(slots) += shared.length;
-  const std::int64_t count = element_count(whole.shape);
-  Shape index(whole.shape.size());
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t rest = i;
-    for (std::size_t d = index.size(); d-- > 0; rest /= whole.shape[d])
-      index[d] = rest % whole.shape[d];
-    const bool of_prefix = index[slots] < shared.length;
-    if (of_prefix)
-      index[rows] = shared.of_row(index[rows], own.shape[rows]);
-    else
-      index[slots] -= shared.length;
-    const Array<T>& from = of_prefix ? prefixes : own;
-    std::int64_t place = 0;
-    for (std::size_t d = 0; d < index.size(); ++d) place = place * from.shape[d] + index[d];
-    whole.data.push_back(from.data[static_cast<std::size_t>(place)]);
-  }
+  whole.shape.at(letters.find('M')) += prefixes.shape.at(letters.find('M'));
+  for (const JoinedElement& from : joined_elements(letters, prefixes.shape, own.shape))
+    whole.data.push_back((from.of_prefix ? prefixes : own).data[from.place]);
   return whole;
 }
 
@@ -295,10 +279,9 @@ Expected whole_value(const Answer& answer, const Given& weights, const Scope& sc
                    : held;
     }
     case Role::Kind::joined:
-      return expect("joined " + id,
-                    joined(answer.checkpoints.at(full_checkpoint(
-                               scope, last_of_prefixes(answer.passes), role.name)),
-                           answer.checkpoints.at(id), row->dims));
+      return expect("joined " + id, joined(answer.checkpoints.at(full_checkpoint(
+                                               scope, last_of_prefixes(answer.passes), role.name)),
+                                           answer.checkpoints.at(id), row->dims));
     case Role::Kind::prefix: {
       // [B,M,K,Q] of the prefix passes is read as [N,T,K,Q] by later passes.
       const std::string filled = last_of_prefixes(answer.passes);

@@ -39,9 +39,9 @@ const std::vector<std::string>& computed(const ModelConfig& config) {
 
 std::string_view word_of(Meaning meaning) {
   static constexpr std::pair<std::string_view, Meaning> kWords[] = {
-      {"raw ", Meaning::raw},     {"scaled ", Meaning::scaled},   {"unstored ", Meaning::unstored},
-      {"stat ", Meaning::stat},   {"stat ", Meaning::candidates}, {"stat ", Meaning::indices},
-      {"stat ", Meaning::drawing}};
+      {"raw ", Meaning::raw},      {"scaled ", Meaning::scaled},   {"unstored ", Meaning::unstored},
+      {"stat ", Meaning::stat},    {"stat ", Meaning::candidates}, {"stat ", Meaning::indices},
+      {"stat ", Meaning::drawing}, {"joined ", Meaning::joined}};
   return word_in(kWords, meaning);
 }
 
@@ -93,6 +93,8 @@ std::optional<Meaning> meaning_of(const Role& role, const ModelConfig& config) {
       return Meaning::scaled;
     case Role::Kind::unstored:
       return Meaning::unstored;
+    case Role::Kind::joined:
+      return row->cache ? std::optional(Meaning::joined) : std::nullopt;
     default:
       return std::nullopt;
   }
@@ -184,6 +186,7 @@ std::optional<Subject> subject(std::string_view id, std::string_view meaning,
   if (s.last) s.dims.erase(1, 1);
   PassExtents extents = extents_of(pass, row == nullptr ? *value_row("score") : *row);
   extents.N = extents.B, extents.T = extents.M;  // a pass over prefixes has them as B and M
+  if (s.meaning == Meaning::joined) extents.M += pass.prefix.length;
   for (const char letter : s.dims)
     s.shape.push_back(letter == 'C' && s.of_blocks() ? 0
                       : letter == 'W' && row != nullptr && row->words > 0

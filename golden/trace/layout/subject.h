@@ -25,7 +25,8 @@ enum class Meaning {
   token,
   ids,
   positions,
-  weight
+  weight,
+  joined  ///< a cache behind the slots of the prefixes that its rows continue
 };
 
 /// A value of a model's run, as a trace may name it.

@@ -295,6 +295,16 @@ const Tensor* Reference::whole_exact(const Subject& s) {
       }
       return &t;
     }
+    case Meaning::joined: {
+      const Expected whole = expected_value(
+          answer_, weights_,
+          {s.pass, "", static_cast<int>(s.layer), claim_.source_case.model.rows.get()},
+          Role::parse("joined " + s.name), s.shape);
+      Tensor& t = made_[s.title()] = Tensor(s.shape);
+      for (std::size_t i = 0; i < t.data.size(); ++i)
+        t.data[i] = as_float(whole.bits[i], whole.integer);
+      return &t;
+    }
     case Meaning::ids:
       return as_floats(ids(s.pass));
     case Meaning::probs:

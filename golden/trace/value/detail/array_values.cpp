@@ -125,8 +125,9 @@ std::vector<bool> ArrayValues::padding_of(const Subject& subject) const {
       subject.meaning == Meaning::token || subject.meaning == Meaning::candidates ||
       subject.meaning == Meaning::drawing || subject.meaning == Meaning::indices;
   const ValueRow* const row = value_row(subject.name, run_.claim.source_case.model.rows.get());
+  const bool of_row = row != nullptr && row->cache && subject.meaning != Meaning::joined;
   return padding_in_trace(subject.dims, subject.shape, of_samples,
-                          pass_named(subject.pass, run_.passes), row != nullptr && !row->cache);
+                          pass_named(subject.pass, run_.passes), row != nullptr && !of_row);
 }
 
 // ---- whether it fits ----

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "golden/compare/joined.h"
 #include "golden/trace/value/choice.h"
 #include "golden/trace/value/coarse.h"
 #include "golden/trace/value/last_rows.h"
@@ -42,6 +43,17 @@ std::optional<IntervalTensor> Expectations::bound_of(const Subject& s) {
       return replay.expected_statistic({s.pass, s.layer, s.name});
     case Meaning::probs:
       return replay.expected_probs(s.pass, s.layer);
+    case Meaning::joined: {
+      const PassPlan* const filled = replay.prefix_of(replay.pass(s.pass));
+      if (filled == nullptr) return std::nullopt;
+      const IntervalTensor& own = replay.value(s.id);
+      const IntervalTensor& prefixes = replay.value(filled->name + s.id.substr(s.pass.size()));
+      IntervalTensor whole(s.shape);
+      std::size_t i = 0;
+      for (const JoinedElement& from : joined_elements(s.dims, prefixes.shape, own.shape))
+        whole.set(i++, (from.of_prefix ? prefixes : own).number(from.place));
+      return whole;
+    }
     case Meaning::candidates:
       return Choice(reference_.sampled_logits(s.pass), at(s.shape[1]), at(s.block)).largest();
     default:
@@ -67,7 +79,7 @@ NumberFormat Expectations::own_format(const DumpedValue& dumped) const {
   const bounds::DeclaredArithmetic& declared = dumped.declared_or(claim_.declared);
   const ValueRow* const row = value_row(s.name, claim_.source_case.model.rows.get());
   // An unstored cache is not rounded itself, but consists of stored values.
-  const bool stored = s.meaning == Meaning::checkpoint ||
+  const bool stored = s.meaning == Meaning::checkpoint || s.meaning == Meaning::joined ||
                       (s.meaning == Meaning::unstored && row != nullptr && row->cache);
   return stored ? bounds::format_of(s.name, claim_.source_case.model, declared)
                 : declared.unstored();
