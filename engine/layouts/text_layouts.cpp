@@ -131,10 +131,17 @@ Layout TextLayouts::home(std::string_view letters) const {
 }
 
 Layout TextLayouts::of_prefixes(const Layout& cache) const {
+  const LayoutLine* const line = table_.find("prefix");
+  const Axes written = line != nullptr ? line->steps[0].layout.axes('N') : Axes();
+  if (!cache.axes('B').starts_with(written))
+    throw refused("layouts_c8", line->line,
+                  fmt::format("prefix is {} where the rows' cache is {}: N takes the first of B's "
+                              "axes",
+                              line->steps[0].layout.to_string(), cache.to_string()));
   std::vector<Layout::Dim> dims;
   for (const Layout::Dim& dim : cache.dims())
     if (dim.letter == 'B')
-      dims.push_back({'N', shared(dim.axes, 'N')});
+      dims.push_back({'N', shared(written, 'N')});
     else
       dims.push_back({dim.letter == 'M' ? 'T' : dim.letter, dim.axes});
   return Layout(std::move(dims), {});

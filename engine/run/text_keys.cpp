@@ -33,28 +33,42 @@ char reduced(const Expression& e) {
   return 0;
 }
 
-std::string lengths(const Case& c) {
-  if (c.passes().full()) return "";
+/// Returns the first line that reduces rows or positions, as `says` names it and the letter; "" if
+/// none does.
+template <class Says>
+std::string reducing_line(const Case& c, const Says& says) {
   const ModelText& text = text_model(c.model)->flat();
   for (const TextSection section : kTextSections)
     for (const TextLine& line : text.section(section).lines)
-      if (const char letter = reduced(line.expression))
-        return fmt::format(
-            "lengths are not for a text whose line {} reduces {}, along which rows "
-            "that are shorter have padding; legal: rows of one length",
-            line.name, letter);
+      if (const char letter = reduced(line.expression)) return says(line.name, letter);
   return "";
 }
 
+std::string lengths(const Case& c) {
+  if (c.passes().full()) return "";
+  return reducing_line(c, [](const std::string& name, char letter) {
+    return fmt::format(
+        "lengths are not for a text whose line {} reduces {}, along which rows "
+        "that are shorter have padding; legal: rows of one length",
+        name, letter);
+  });
+}
+
 std::string prefix(const Case& c) {
+  if (!c.prefix.given()) return "";
   const TextSizes& sizes = text_model(c.model)->sizes();
   for (const char letter : {'N', 'T'})
-    if (c.prefix.given() && sizes.extents.contains(letter))
+    if (sizes.extents.contains(letter))
       return fmt::format(
           "prefix is not for a text with a dim {0} of its own: prefixes have N and T; legal: no "
           "prefix, or another letter in place of {0}",
           letter);
-  return "";
+  return reducing_line(c, [](const std::string& name, char letter) {
+    return fmt::format(
+        "prefix is not for a text whose line {} reduces {}, which passes over prefixes have fewer "
+        "of; legal: no prefix",
+        name, letter);
+  });
 }
 
 /// Returns the letter of padded heads that an op of a flat line needs whole, or 0: reduces, or sees
@@ -158,7 +172,7 @@ constexpr TextCaseKey kKeys[] = {
     {"batch"},
     {"prompt"},
     {"lengths", true, "where no line reduces B or L", lengths},
-    {"prefix", true, "where the text has no dim N or T of its own", prefix},
+    {"prefix", true, "where the text has no dim N or T, and no line reduces B or L", prefix},
     {"chunk"},
     {"gen"},
     {"seed"},

@@ -85,6 +85,9 @@ inline std::vector<OpSample> op_samples() {
                              "input c : BMKQ is k_cache\ninput p : NTKQ is prefix k_cache\n"
                              "s : BLH_yxM, m : BLH_yx, e : BLH_yxM, d : BLH_yx, o : BLH_yxQ = "
                              "attend_prefix(q, c, c, p, p, pos) is score, max, exp, denom, attn\n"},
+      {K::with_prefix,
+       "input c : B_yxMKQ is k_cache\ninput p : NTKQ is prefix k_cache\n"
+       "y : B_yxMKQ = with_prefix(p, c) is joined k_cache\n"},
       {K::local_argmax,
        "input z : BV_yx is logits\nv : BC_yx, i : BC_yx = local_argmax(z) "
        "is stat candidates, stat indices\n"},

@@ -24,7 +24,7 @@ class TextLayouts {
   /// Returns the layout in which a value with these letters is complete.
   Layout home(std::string_view letters) const;
   /// Returns the layout of the prefixes' caches beside that of the rows' own: N has the longest
-  /// prefix of B's axes that divides it, so that a chip has the prefixes of its rows.
+  /// prefix that divides it of the axes in the table's line `prefix`, none without one.
   Layout of_prefixes(const Layout& cache) const;
   /// Returns the layouts of a matrix of a layer, from its resident layout to the one it is used in.
   LayoutLine matrix(const TextWeight& weight) const;

@@ -139,18 +139,65 @@ TEST(HandedTexts, SampleAtRandomByTheirOwnLogits) {
   }
 }
 
-TEST(HandedTexts, RefuseKeysThatProgramsHaveNoStepsFor) {
-  for (const auto& [keys, word] :
-       std::map<std::string, std::string>{{"prefix=1:2", "prefix"}, {"prefix=2:1", "prefix"}}) {
-    const Case c = case_of_text("gpt-2", "torus=1x2x1 prefill=ws1d:heads " + keys);
+/// Rows continue shared prefixes: of a table that divides their number and of one that does not,
+/// cut over the batch or not, in chunks, of unequal length, on to another torus.
+TEST(HandedTexts, ContinueSharedPrefixes) {
+  const char* const settings[] = {
+      "torus=4x2x3 prefill=wg-xyz:batch decode=ws2d:batch batch=24 prompt=5 prefix=2:5",
+      "torus=1x3x1 prefill=ws2d:batch decode=ws2d:heads batch=6 prompt=6 prefix=3:3 chunk=2",
+      "torus=2x2x1 decode_torus=1x1x3 prefill=ws1d:heads decode=ws2d:batch batch=12 prompt=6 "
+      "prefix=2:1 lengths=ragged",
+      "torus=1x1x1 prefill=dp batch=3 prompt=3 prefix=2:3"};
+  std::size_t next = 0;  // each text under three of these, each regime under all
+  for (const char* text : kHanded)
+    for (const char* regime : {"exact", "f32 schedule=ring", "field"}) {
+      OracleMemo memo;
+      const Case c = case_of_text(
+          text, fmt::format("{} regime={}", settings[next++ % std::size(settings)], regime));
+      const Judgement judgement = verify_case(c, memo);
+      EXPECT_EQ(judgement.verdict, Verdict::equal) << c << "\n" << judgement.reason();
+    }
+}
+
+/// A table says over which axes prefixes are cut.
+TEST(HandedTexts, ContinuePrefixesThatATableCuts) {
+  const auto under = [](const std::string& prefix) {
+    Case c = case_of_text("llama-3", "torus=1x2x3 batch=12 prompt=4 prefix=2:6");
+    c.prefill = c.decode =
+        Strategy(parse_layouts("layouts cut\nin : BLE_xyz -> BLE_x\nweights : E_x F_yz H_yz\n"
+                               "hidden : BLF_yz\nattend : B_zyLHQ\nprefix : " +
+                                   prefix + "\n",
+                               "cut.layouts")
+                     .at(0));
+    return c;
+  };
+  OracleMemo memo;
+  for (const char* prefix : {"NTKQ", "N_zTKQ", "N_zyTKQ"}) {
+    const Case c = under(prefix);
+    const Judgement judgement = verify_case(c, memo);
+    EXPECT_EQ(judgement.verdict, Verdict::equal) << c << "\n" << judgement.reason();
+    EXPECT_NE(print_program(make_plan(c).decode.layer).find(prefix), std::string::npos);
+  }
+  EXPECT_THROW(make_plan(under("N_yTKQ")), Error);
+}
+
+TEST(HandedTexts, RefusePrefixesBesideTheirOwnLetters) {
+  const auto refused = [](const Case& c) {
     try {
       make_plan(c);
-      ADD_FAILURE() << keys << " is not refused";
+      return std::string("none");
     } catch (const Error& error) {
-      EXPECT_EQ(error.label(), "case_model") << keys;
-      EXPECT_NE(error.message().find(word), std::string::npos) << error.what();
+      return std::string(error.what());
     }
-  }
+  };
+  const char* keys = "torus=1x2x1 prefill=ws1d:heads batch=2 prompt=4 prefix=1:2";
+  const std::string why = refused(case_of_text("experts", keys));
+  EXPECT_TRUE(why.starts_with("case_model: ")) << why;
+  EXPECT_NE(why.find("a dim N of its own"), std::string::npos) << why;
+  std::string text = print_model_text(text_model(case_of_text("llama-3", "").model)->text());
+  std::replace(text.begin(), text.end(), 'Q', 'T');
+  EXPECT_NE(refused(case_with_text(parse_model_text(text), keys)).find("a dim T of its own"),
+            std::string::npos);
 }
 
 /// The text of a model of keys is a model like any other.

@@ -220,23 +220,48 @@ TEST(TracesOfTexts, AValueOfAnotherLayersLineIsUnknown) {
   EXPECT_EQ(verdict.unknown[0].name, "prefill.c0.layer0.dot_2");
 }
 
-/// A trace of another writer may name any key; those that are not for texts are refused as such.
-TEST(TracesOfTexts, OfKeysThatTextsDoNotTakeAreRefused) {
-  const dump::Dump right = f32_trace("llama-3", "");
-  for (const char* key : {"prefix=1:2", "prefix=2:4"}) {
-    dump::Dump dump = right;
-    dump.attributes["case"] += std::string(" ") + key;
-    std::string& line = dump.attributes["case"];
-    for (const char* word : {" weights=f32"})
-      if (std::string(key).starts_with("weights"))
-        if (const auto at = line.find(word); at != line.npos) line.erase(at, std::strlen(word));
-    try {
-      verdict_of(dump);
-      FAIL() << key;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.label(), "case_model") << key << ": " << error.what();
-    }
+/// A trace of another writer may name any key; those that are not for its text are refused as such.
+TEST(TracesOfTexts, OfKeysThatATextDoesNotTakeAreRefused) {
+  std::string text = print_model_text(small_text("llama-3"));
+  std::replace(text.begin(), text.end(), 'Q', 'T');
+  dump::Dump dump = trace_of(make_typed_plan(
+      case_with_text(parse_model_text(text), "torus=2x1x2 prefill=ws2d:batch regime=f32")));
+  dump.attributes["case"] += " prefix=1:2";
+  try {
+    verdict_of(dump);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.label(), "case_model") << error.what();
   }
+}
+
+TEST(TracesOfTexts, OfRowsThatContinuePrefixesAreRight) {
+  for (const char* name : {"llama-3", "gpt-2", "gemma-2", "cohere", "qwen3"})
+    for (const char* keys : {"regime=f32 schedule=ring", "act=bf16 regime=f32 wire=bf16",
+                             "lengths=6,5,6,4", "", "regime=field", "weights=int8 regime=f32"})
+      expect_right(name, case_with_text(small_text(name),
+                                        fmt::format("torus=2x1x2 prefill=ws2d:batch decode=dp "
+                                                    "batch=4 prompt=6 prefix=3:2 chunk=2 {}",
+                                                    keys)));
+}
+
+/// One element of any value, in a pass over prefixes, the prefill or a decode step, is seen.
+TEST(TracesOfTexts, AWrongElementBesidePrefixesIsSeen) {
+  const dump::Dump right = f32_trace("llama-3", "batch=4 prefix=3:2 chunk=1 decode=ws2d:heads");
+  int joined = 0;
+  std::size_t seen = 0;
+  for (const auto& [name, value] : right.values) {
+    const auto meaning = value.attributes.find("meaning");
+    const bool cache = name.ends_with("_cache") || name.ends_with("_cache_all");
+    const std::size_t count = value.whole.bytes.size() / sizeof(float);
+    if (!cache || count == 0) continue;
+    joined += meaning != value.attributes.end() && meaning->second.starts_with("joined") ? 1 : 0;
+    dump::Dump wrong = right;
+    const std::size_t i = seen++ % 3 * (count - 1) / 2;  // the first, one in the middle, the last
+    poke(wrong.values.find(name)->second.whole, i, 7.0F);
+    EXPECT_NE(verdict_of(wrong).exit_code(bounds::Fit::unlikely), 0) << name << " " << i;
+  }
+  EXPECT_GT(joined, 0);
 }
 
 /// What does not exist is 0, unless the trace says that it may be anything.

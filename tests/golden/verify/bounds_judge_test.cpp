@@ -134,7 +134,8 @@ TEST(BoundsJudge, FindsAFaultOfEveryOp) {
     }
   }
   // See text_steps_test.cpp.
-  tried.insert({OpKind::turn, OpKind::gather, OpKind::stored_sum, OpKind::mean, OpKind::top});
+  tried.insert({OpKind::turn, OpKind::gather, OpKind::stored_sum, OpKind::mean, OpKind::top,
+                OpKind::with_prefix});
   for (const OpRow& row : all_ops())
     EXPECT_TRUE(tried.contains(row.kind)) << row.name << ": no case here has it";
 }
