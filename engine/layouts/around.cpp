@@ -182,8 +182,7 @@ std::vector<std::pair<std::string, Layout>> PhasePrograms::caches(std::int64_t i
   return caches_in(layer_program(index), Role::Kind::previous);
 }
 
-std::vector<std::pair<std::string, Layout>> PhasePrograms::prefix_caches(
-    std::int64_t index) const {
+std::vector<std::pair<std::string, Layout>> PhasePrograms::prefix_caches(std::int64_t index) const {
   if (layer.rows == nullptr) return {{"k_cache", prefix_cache}, {"v_cache", prefix_cache}};
   return caches_in(layer_program(index), Role::Kind::prefix);
 }
@@ -191,8 +190,8 @@ std::vector<std::pair<std::string, Layout>> PhasePrograms::prefix_caches(
 Program hand_over(const PhasePrograms& from, const PhasePrograms& to, std::int64_t index,
                   const Extents& extents, const Torus& torus) {
   if (from.layer.rows == nullptr) return hand_over(from.cache, to.cache, extents, torus);
-  return cache_moves({kHandOverProgram, ""}, from.caches(index), to.caches(index),
-                     from.layer.rows, extents, torus);
+  return cache_moves({kHandOverProgram, ""}, from.caches(index), to.caches(index), from.layer.rows,
+                     extents, torus);
 }
 
 Layout as_prefixes(const Layout& cache) {

@@ -45,13 +45,14 @@ void TextSectionWriter::append(const TextLine& line) {
       w_.step(line.name, cache,
               fmt::format("append({}, {}, {} zeros)", old.name, fresh.name, pos.name), line.name);
   caches_[line.name] = own;
-  if (!setting_.extents.contains('N')) return keep(line, own);
+  // A text with a dim N of its own runs without prefixes.
+  if (!setting_.extents.contains('N') || model_.extent('N') > 0) return keep(line, own);
   // Lines read the slots of the prefix that a row goes on from as its first.
   const WrittenValue before =
       w_.input(line.name + "_prefix", layouts_.of_prefixes(cache), "prefix " + line.name);
-  keep(line, w_.step(line.name + "_all", cache,
-                     fmt::format("with_prefix({}, {})", before.name, own.name),
-                     "joined " + line.name));
+  keep(line,
+       w_.step(line.name + "_all", cache, fmt::format("with_prefix({}, {})", before.name, own.name),
+               "joined " + line.name));
 }
 
 void TextSectionWriter::turn(const TextLine& line) {

@@ -30,8 +30,7 @@ struct Dumped {
   Dumped(const Lettered<Estimate>& value, std::int64_t slots_before) : shape(value.shape) {
     const std::size_t slots = value.letters.find('M');
     if (slots_before > 0) shape[slots] -= slots_before;
-    const auto first =
-        at(slots_before * oracle::graph::step_of(value.letters, value.shape, 'M'));
+    const auto first = at(slots_before * oracle::graph::step_of(value.letters, value.shape, 'M'));
     places = oracle::graph::places_in(value.letters, shape, value.letters, value.shape);
     for (std::size_t& place : places) place += first;
   }
@@ -44,8 +43,7 @@ struct Dumped {
 };
 
 bool is_cache(const TextLine& line) {
-  return line.expression.kind == Expression::Kind::call &&
-         line.expression.op == ModelOp::append;
+  return line.expression.kind == Expression::Kind::call && line.expression.op == ModelOp::append;
 }
 
 }  // namespace
@@ -113,7 +111,8 @@ std::vector<std::string> TextReplay::operands(const std::string& id) const {
     ids.push_back(lines_.id_of_operand(place, name));
   }
   const std::string& previous = pass(place.pass).previous;
-  if (is_cache(line) && !previous.empty()) ids.push_back(lines_.id_of(previous, place.layer, place.name));
+  if (is_cache(line) && !previous.empty())
+    ids.push_back(lines_.id_of(previous, place.layer, place.name));
   return ids;
 }
 
@@ -142,9 +141,9 @@ void TextReplay::take(const std::string& id, const TextLine& line, Lettered<Esti
     if (assumed != assumed_.end() || dumped != dump_.end()) {
       of.value = assumed != assumed_.end() ? assumed->second : dumped->second;
       if (of.value.shape != dumped_part.shape)
-        throw Error("bounds_c1", fmt::format("{} has shape [{}], the model's has [{}]", id,
-                                             fmt::join(of.value.shape, ","),
-                                             fmt::join(dumped_part.shape, ",")));
+        throw Error("bounds_c1",
+                    fmt::format("{} has shape [{}], the model's has [{}]", id,
+                                fmt::join(of.value.shape, ","), fmt::join(dumped_part.shape, ",")));
       // A dump may have anything at padding.
       const std::vector<bool> padding =
           padding_in_trace(line.letters, dumped_part.shape, false, plan, !is_cache(line));

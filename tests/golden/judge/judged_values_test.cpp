@@ -121,7 +121,8 @@ Tried spoil_everything(const RecordedRun& run, Observer& judge, const Findings& 
 
 /// Those of every op; one of which rows share three prefixes: they are prefilled on all chips, read
 /// by a third of them each in the prefill and with a third of their heads in the decode, so that
-/// both hand-overs move them; and two of models' texts, whose steps turn, gather and choose.
+/// both hand-overs move them; and two of models' texts, whose steps turn, gather, choose and put
+/// slots behind those of prefixes.
 std::vector<Case> cases() {
   std::vector<Case> all = cases_of_every_op();
   for (const std::string& model : two_models()) all.push_back(parse_case(model + kRun));
@@ -130,7 +131,7 @@ std::vector<Case> cases() {
                  "prefill=ws2d:batch decode=ws1d:heads prompt=6 chunk=2 gen=3 seed=5 prefix=3:3"));
   all.push_back(parse_case(std::string("model=") + SHARDPROOF_SOURCE "/tests/data" +
                            "/models/llama-3.model,layers=1,E=12,F=12,H=6,K=6,Q=4,V=12,P=8 "
-                           "torus=2x1x3 batch=6 prefill=ws2d:batch prompt=2 gen=2"));
+                           "torus=2x1x3 batch=6 prefill=ws2d:batch prompt=2 prefix=1:3 gen=2"));
   // One chip on x: of partial maxima over several the exact regime sees the largest alone.
   all.push_back(parse_case(std::string("model=") + SHARDPROOF_SOURCE "/tests/data" +
                            "/models/experts.model,E=12,F=12,H=4,K=2,Q=4,V=12,P=8,D=2 "
