@@ -99,17 +99,25 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
 }
 
 /// The oracle's checkpoints of all passes, counting each with the cache length of the last pass
-/// (for passes over prefixes, the last of those).
+/// (for passes over prefixes, the last of those). Rows of a text's model that have prefixes or are
+/// of unequal length run alone, each over its own prefix, and their values are put together then.
 double checkpoint_bytes(const RunPlan& plan) {
   const ModelConfig& m = plan.source_case.model;
+  const SharedPrefix prefix = plan.passes.prefix();
+  const bool alone = m.rows != nullptr && (!plan.passes.full() || prefix.given());
   double bytes = 0.0;
   for (const Passes::Group& group : plan.passes.groups()) {
     PassPlan pass = plan.passes.at(group.first);
+    const double copies =
+        !alone ? 1.0
+        : pass.phase != Phase::prefix
+            ? 2.0
+            : 1.0 + static_cast<double>(plan.passes.batch()) / static_cast<double>(prefix.rows);
     const bool of_prefixes = pass.phase == Phase::prefix;
     pass.cached = (of_prefixes ? plan.passes.prefix().length : plan.passes.cached()) - pass.L;
     for (const CheckpointSpec& spec : checkpoint_specs(m)) {
       const double n =
-          4.0 * static_cast<double>(group.count()) *
+          4.0 * copies * static_cast<double>(group.count()) *
           count(shape_of(spec.dims, m, extents_of(pass, *value_row(spec.name, m.rows.get()))));
       bytes += (spec.per_layer ? static_cast<double>(m.layers) : 1.0) * n;
     }

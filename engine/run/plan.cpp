@@ -162,9 +162,9 @@ PhasePrograms phase_programs(const Case& c, const ModelConfig& placed, const Pas
   const Extents all = extents(placed, passes, phase);
   const Torus& torus = c.torus_of(phase);
   if (c.model.rows != nullptr)
-    return text_programs(divides(strategy, phase, all, torus) ? strategy.table()
-                                                              : without_batch(strategy.table()),
-                         c.model, all, torus, c.sampling);
+    return text_programs(
+        divides(strategy, phase, all, torus) ? strategy.table() : without_batch(strategy.table()),
+        c.model, all, torus, c.sampling);
   if (const Program* layer = strategy.program())
     return programs_around(*layer, c.model, all, torus, c.numerics.act, c.sampling);
   return programs_around(layer_of(c, strategy, phase, all), c.model, all, torus, c.numerics.act,

@@ -121,11 +121,14 @@ dump::Dump made(const Case& named, const Layers& layers, const Weights* given, B
   }
   const auto prefill = layouts_of(plan.prefill, c.model);
   const auto decode = layouts_of(plan.decode, c.model);
+  const auto prefix = c.prefix.given() ? layouts_of(plan.prefix, c.model) : prefill;
   put_weights(golden, known->stored, prefill);
   std::size_t checkpoints = 0;
   for (std::int64_t i = 0; i < plan.passes.size(); ++i) {
     const PassPlan pass = plan.passes.at(i);
-    const auto& layouts = pass.phase == Phase::prefill ? prefill : decode;
+    const auto& layouts = pass.phase == Phase::prefix    ? prefix
+                          : pass.phase == Phase::prefill ? prefill
+                                                         : decode;
     const IntTensor& ids = answer.inputs.at(pass.name + ".ids");
     put(golden, pass.name + ".ids", ids.shape, std::span<const std::int32_t>(ids.data),
         {{"layout", "BL"}});

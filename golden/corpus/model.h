@@ -13,8 +13,8 @@ namespace shardproof::corpus {
 /// layer program, or, of a model that is a text, that text. `given` replaces the weights of the
 /// case's seed. Throws NotEqual, with the reason, unless a sharded run of these programs, under the
 /// judge, has every value equal in the exact and in the field regime. Throws Error: "golden_case"
-/// (another regime than exact; a user's layer program; a shared prefix), "case_model" (what texts
-/// do not take), and what make_plan, the oracle and verify_plan throw.
+/// (another regime than exact; a user's layer program; a shared prefix of a model of keys),
+/// "case_model" (what texts do not take), and what make_plan, the oracle and verify_plan throw.
 dump::Dump model_golden(const Case& named, const Weights* given = nullptr);
 
 /// The reference for a golden: the unsharded model alone, or also a sharded run.

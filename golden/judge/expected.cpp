@@ -286,8 +286,8 @@ Expected whole_value(const Answer& answer, const Given& weights, const Scope& sc
       // [B,M,K,Q] of the prefix passes is read as [N,T,K,Q] by later passes.
       const std::string filled = last_of_prefixes(answer.passes);
       const std::string made = full_checkpoint(scope, filled, role.name);
-      return with_unwritten_slots(expect("prefix " + made, answer.checkpoints.at(made)),
-                                  answer.written.at(filled));
+      Expected held = expect("prefix " + made, answer.checkpoints.at(made));
+      return cache ? with_unwritten_slots(std::move(held), answer.written.at(filled)) : held;
     }
   }
   return {};

@@ -248,8 +248,7 @@ void ScalarModel::hand_over(Phase next) {
   if (pass_.phase == Phase::prefill && next == Phase::decode) {
     through([&](std::int64_t l) -> const Program& { return plan_.hand_over_program(l); }, caches_,
             plan_.crosses);
-    if (plan_.passes.prefix().given())
-      through(of_prefixes, prefixes_, plan_.crosses);
+    if (plan_.passes.prefix().given()) through(of_prefixes, prefixes_, plan_.crosses);
   }
 }
 

@@ -100,10 +100,10 @@ Lettered<Scalar> with_rows(const Lettered<Scalar>& x, const std::vector<std::int
   const size_t blocks = row == 0 ? 0 : x.data.size() / (row * static_cast<size_t>(x.shape[batch]));
   for (size_t block = 0; block < blocks; ++block)
     for (const std::int64_t b : rows) {
-      const auto from = x.data.begin() +
-                        static_cast<std::ptrdiff_t>(
-                            (block * static_cast<size_t>(x.shape[batch]) + static_cast<size_t>(b)) *
-                            row);
+      const auto from =
+          x.data.begin() +
+          static_cast<std::ptrdiff_t>(
+              (block * static_cast<size_t>(x.shape[batch]) + static_cast<size_t>(b)) * row);
       y.data.insert(y.data.end(), from, from + static_cast<std::ptrdiff_t>(row));
     }
   return y;

@@ -5,7 +5,10 @@
 namespace shardproof::oracle::graph {
 
 Tokens tokens_of(const PassPlan& pass, const IntTensor& ids) {
-  Tokens tokens{ids.shape, {ids.data.begin(), ids.data.end()}, {}, {},
+  Tokens tokens{ids.shape,
+                {ids.data.begin(), ids.data.end()},
+                {},
+                {},
                 pass.prefix.length + pass.cached + pass.L};
   for (const PassRows& group : pass.rows)
     for (std::int64_t row = 0; row < group.rows; ++row) {

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -165,20 +167,32 @@ void add_prefix_programs(const Subject& of, std::vector<Explained>& parts) {
   Case alone = of.c();
   alone.batch = alone.prefix.rows;
   alone.prefix = {};
-  parts.push_back({fmt::format("layer of a pass over {} of {} positions{}", of.prefixes(),
-                               of.c().prefix.length, by),
-                   &plan.prefix.layer,
-                   check(plan.prefix.layer, alone, of.c().prefix.length, 0),
-                   {}});
-  const auto moved = [&](std::string title, const Program& program, const Layout& stays) {
-    parts.push_back({std::move(title), &program, check(program, of.c(), of.L(), of.M()),
-                     fmt::format("nothing moves: attention reads them as {}", stays.to_string())});
+  for (const LayerKind& kind : layer_kinds(plan.prefix, of.c().model.layers))
+    parts.push_back(
+        {fmt::format("{} of a pass over {} of {} positions{}", title_of(kind, of.c().model.layers),
+                     of.prefixes(), of.c().prefix.length, by),
+         kind.program,
+         check(*kind.program, alone, of.c().prefix.length, 0),
+         {}});
+  const auto moved = [&](const PhasePrograms& to, std::string_view title, auto&& program_of) {
+    for (const LayerKind& kind : layer_kinds(to, of.c().model.layers)) {
+      const std::int64_t layer = kind.layers.at(0);
+      const Program& program = program_of(layer);
+      std::set<std::string> layouts;
+      for (const auto& [name, layout] : to.prefix_caches(layer)) layouts.insert(layout.to_string());
+      const std::string all = title_of(kind, of.c().model.layers);
+      parts.push_back(
+          {fmt::format("{}{}", title, all == "layer" ? "" : ", " + all), &program,
+           check(program, of.c(), of.L(), of.M()),
+           fmt::format("nothing moves: attention reads them as {}", fmt::join(layouts, ", "))});
+    }
   };
-  moved("caches of the prefixes, to the rows' prefill", plan.prefix_hand_over,
-        plan.prefill.prefix_cache);
+  moved(plan.prefill, "caches of the prefixes, to the rows' prefill",
+        [&](std::int64_t layer) -> const Program& { return plan.prefix_hand_over_program(layer); });
   if (of.hands_over)
-    moved("caches of the prefixes, from the prefill to the decode", plan.prefix_to_decode,
-          plan.decode.prefix_cache);
+    moved(
+        plan.decode, "caches of the prefixes, from the prefill to the decode",
+        [&](std::int64_t layer) -> const Program& { return plan.prefix_to_decode_program(layer); });
 }
 
 }  // namespace

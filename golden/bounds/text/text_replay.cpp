@@ -109,6 +109,11 @@ std::vector<std::string> TextReplay::operands(const std::string& id) const {
     if (name == "ids" || name == "pos" || name == "slot" || lines_.model().weight(name) != nullptr)
       continue;
     ids.push_back(lines_.id_of_operand(place, name));
+    // What reads a cache reads that of the prefixes, too.
+    const TextLine* const operand = lines_.line_of({place.pass, place.layer, name});
+    if (const PassPlan* const filled = prefix_of(pass(place.pass));
+        filled != nullptr && operand != nullptr && is_cache(*operand))
+      ids.push_back(lines_.id_of(filled->name, place.layer, name));
   }
   const std::string& previous = pass(place.pass).previous;
   if (is_cache(line) && !previous.empty())

@@ -149,7 +149,7 @@ std::vector<bool> Question::unspoken(const bounds::Derivation::Place& of,
                                      const Shape& shape) const {
   const PassPlan& pass = replay_->pass(of.pass);
   const ValueRow& row = *value_row(of.name, config().rows.get());
-  std::vector<bool> none = padding_in_trace(row.dims, shape, false, pass);
+  std::vector<bool> none = padding_in_trace(row.dims, shape, false, pass, !row.cache);
   if (!masked_any_) return none;
   if (!step_->graph().of_keys()) {
     const std::vector<bool> absent =

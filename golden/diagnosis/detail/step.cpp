@@ -10,6 +10,7 @@
 
 #include "golden/bounds/value/derivation.h"
 #include "golden/bounds/value/replay.h"
+#include "golden/compare/joined.h"
 #include "oracle/walk/cache.h"
 #include "oracle/walk/evaluation.h"
 #include "oracle/walk/passes.h"
@@ -211,10 +212,9 @@ class Step::Run {
     const TextLine* const line = lines_.line_of({plan_.name, step_.place_.layer, name});
     if (line == nullptr && name != "in") return;
     const std::string id = lines_.id_of_operand(step_.place_, name);
-    const bool cache = line != nullptr && line->letters.find('M') != std::string::npos &&
-                       line->letters.find('L') == std::string::npos;
-    Value v =
-        value_of(cache ? with_prefix(name, id) : read(id), line == nullptr ? "BLE" : line->letters);
+    const bool cache = line != nullptr && is_call(line->expression, ModelOp::append);
+    Value v = value_of(cache ? with_prefix(*line, id) : read(id),
+                       line == nullptr ? "BLE" : line->letters);
     if (line != nullptr) mark(*line, v);
     names_[name] = std::move(v);
   }
@@ -226,23 +226,17 @@ class Step::Run {
   }
 
   /// Returns a cache as attention reads it: per row the slots of its prefix, then its own.
-  IntervalTensor with_prefix(const std::string& name, const std::string& id) const {
+  IntervalTensor with_prefix(const TextLine& cache, const std::string& id) const {
     const IntervalTensor& own = read(id);
     const PassPlan* const filled = step_.derivation_.prefix_of(plan_);
     if (filled == nullptr) return own;
-    const IntervalTensor& prefix = read(lines_.id_of(filled->name, step_.place_.layer, name));
-    const std::int64_t P = prefix.shape[1], M = own.shape[1];
-    const std::size_t width = own.size() / at(own.shape[0] * M);
+    const IntervalTensor& prefix = read(lines_.id_of(filled->name, step_.place_.layer, cache.name));
     Shape shape = own.shape;
-    shape[1] = P + M;
+    shape[cache.letters.find('M')] += plan_.prefix.length;
     IntervalTensor all(shape);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const auto slot = static_cast<std::int64_t>(i / width) % (P + M),
-                 row = static_cast<std::int64_t>(i / width) / (P + M);
-      const std::int64_t of = plan_.prefix.of_row(row, plan_.batch());
-      all.set(i, slot < P ? prefix.number(at(of * P + slot) * width + i % width)
-                          : own.number(at(row * M + slot - P) * width + i % width));
-    }
+    std::size_t i = 0;
+    for (const JoinedElement& from : joined_elements(cache.letters, prefix.shape, own.shape))
+      all.set(i++, (from.of_prefix ? prefix : own).number(from.place));
     return all;
   }
 

@@ -94,7 +94,7 @@ std::optional<Meaning> meaning_of(const Role& role, const ModelConfig& config) {
     case Role::Kind::unstored:
       return Meaning::unstored;
     case Role::Kind::joined:
-      return row->cache ? std::optional(Meaning::joined) : std::nullopt;
+      return row->cache && !of_keys ? std::optional(Meaning::joined) : std::nullopt;
     default:
       return std::nullopt;
   }
@@ -178,8 +178,9 @@ std::optional<Subject> subject(std::string_view id, std::string_view meaning,
   s.dims = row == nullptr ? "BLHM" : row->dims;
   if (role.kind == Role::Kind::prefix) {
     if (!row->cache) return std::nullopt;
-    s.dims.replace(0, 2, "NT");  // prefix caches are [BMKQ] in their own passes
+    s.dims = dims_of(role, config.rows.get());  // in their own passes B and M
   }
+  if (s.meaning == Meaning::joined && !pass.prefix.given()) return std::nullopt;
   if (s.last && !s.dims.starts_with("BL")) return std::nullopt;
   if (per_layer && config.rows != nullptr && config.rows->line_of(s.name, s.layer) < 0)
     return std::nullopt;

@@ -84,8 +84,8 @@ class RowsTogether {
     const size_t slots = letters.find('M');
     T own = of_row;
     own.shape[slots] -= pass.prefix.length;
-    const auto first = static_cast<size_t>(pass.prefix.length *
-                                           step_of(letters, of_row.shape, 'M'));
+    const auto first =
+        static_cast<size_t>(pass.prefix.length * step_of(letters, of_row.shape, 'M'));
     const auto places = places_in(letters, own.shape, letters, of_row.shape);
     own.data.clear();
     for (const size_t place : places) own.data.push_back(of_row.data[first + place]);
