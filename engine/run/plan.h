@@ -34,7 +34,7 @@ struct RunPlan {
   /// Move a layer's caches of prefixes: after the passes over them, on the prefill's torus, and
   /// after the prefill. Without prefixes they have no inputs.
   Program prefix_hand_over, prefix_to_decode;
-  /// The same of the other layers of the prefill, and of the decode, if the model is a text.
+  /// Those of the other layers of the prefill, and of the decode, if the model is a text.
   std::vector<Program> other_prefix_hand_overs = {}, other_prefixes_to_decode = {};
   /// The id by which each row of the batch draws its tokens: its line in a file. If empty, the
   /// row's index.

@@ -39,7 +39,6 @@ inline std::vector<std::int64_t> places_in(std::string_view letters, const Shape
 /// How far apart neighbours of two letters are in an array: rows, and their slots or tokens.
 struct Strides {
   std::int64_t row, slot;
-
   Strides(std::string_view letters, const Shape& shape, char of_rows, char of_slots)
       : row(distance_of(letters, shape, of_rows)), slot(distance_of(letters, shape, of_slots)) {}
 };
