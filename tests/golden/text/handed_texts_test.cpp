@@ -145,8 +145,7 @@ TEST(HandedTexts, ContinueSharedPrefixes) {
   const char* const settings[] = {
       "torus=4x2x3 prefill=wg-xyz:batch decode=ws2d:batch batch=24 prompt=5 prefix=2:5",
       "torus=1x3x1 prefill=ws2d:batch decode=ws2d:heads batch=6 prompt=6 prefix=3:3 chunk=2",
-      "torus=2x2x1 decode_torus=1x1x3 prefill=ws1d:heads decode=ws2d:batch batch=12 prompt=6 "
-      "prefix=2:1 lengths=ragged",
+      "torus=2x2x1 decode_torus=1x1x3 prefill=dp batch=12 prompt=6 prefix=2:1 lengths=ragged",
       "torus=1x1x1 prefill=dp batch=3 prompt=3 prefix=2:3"};
   std::size_t next = 0;  // each text under three of these, each regime under all
   for (const char* text : kHanded)
