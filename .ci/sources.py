@@ -68,8 +68,8 @@ def cost(headers):
 
 def shared_sets(root, units_headers, known):
     """The sets of headers that are worth being precompiled: each next one is that which saves most
-    beside those before it, until it saves no more than it costs. A set is a header with what it
-    includes, or what all units of a folder include."""
+    beside those before it, until it saves no more than it takes to compile, about two parses. A set
+    is a header with what it includes, or what all units of a folder include."""
     sets = {frozenset({header} | (set() if header[0] == "<" else
                                   includes(root, root / header, known)))
             for header in set().union(*units_headers.values())}
