@@ -183,3 +183,15 @@ Hostile::~Hostile() {
 }
 
 }  // namespace shardproof::chip_memory
+
+namespace shardproof {
+
+template class Buffer<float>;
+template class Buffer<double>;
+template class Buffer<std::int32_t>;
+
+}  // namespace shardproof
+
+template class std::vector<float, shardproof::ChipAllocator<float>>;
+template class std::vector<double, shardproof::ChipAllocator<double>>;
+template class std::vector<std::int32_t, shardproof::ChipAllocator<std::int32_t>>;

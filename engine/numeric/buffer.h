@@ -84,7 +84,14 @@ class Buffer : public std::vector<T, ChipAllocator<T>> {
  public:
   using Base::Base;
   using Base::operator=;
+  Buffer() = default;
   Buffer(const std::vector<T>& values) : Base(values.begin(), values.end()) {}
+  Buffer(const Buffer&) = default;
+  Buffer(Buffer&&) noexcept = default;
+  Buffer& operator=(const Buffer&) = default;
+  Buffer& operator=(Buffer&&) noexcept = default;
+  /// Not compiled into what destroys a buffer, for the reason below.
+  [[gnu::noinline]] ~Buffer();
   /// Norms of the numbers as of the last call of forget_norms().
   ColumnNorms& norms(const KeptNorms::Place& place) const { return norms_.of(place); }
   void forget_norms() noexcept { norms_.forget(); }
@@ -101,4 +108,17 @@ class Buffer : public std::vector<T, ChipAllocator<T>> {
   mutable KeptNorms norms_;
 };
 
+template <class T>
+Buffer<T>::~Buffer() = default;
+
+// Their loops, over elements that need no construction and no destruction, are compiled away in
+// this library, but not in those with less optimization, whose copies the linker might take.
+extern template class Buffer<float>;
+extern template class Buffer<double>;
+extern template class Buffer<std::int32_t>;
+
 }  // namespace shardproof
+
+extern template class std::vector<float, shardproof::ChipAllocator<float>>;
+extern template class std::vector<double, shardproof::ChipAllocator<double>>;
+extern template class std::vector<std::int32_t, shardproof::ChipAllocator<std::int32_t>>;
