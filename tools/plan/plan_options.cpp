@@ -149,16 +149,8 @@ std::vector<Strategy> strategies_of(const PlanOptions& o) {
 void refuse_of_text(const PlanOptions& o, const ModelConfig& model) {
   Case asked;
   asked.model = model;
-  if (o.weights == "int8") require_keys(asked, "plan --weights int8");
   if (o.search) require_keys(asked, "plan --search");
-  if (o.split) require_keys(asked, "plan --split");
   if (o.volumes == "paper") require_keys(asked, "plan --volumes paper");
-}
-
-/// Returns the types that W matrices may have.
-std::vector<WeightType> types_of(const ModelConfig& model) {
-  if (model.rows != nullptr) return {WeightType::bf16};
-  return {WeightType::bf16, WeightType::int8};
 }
 
 }  // namespace
@@ -174,9 +166,10 @@ cost::PlanRequest plan_request(const PlanOptions& o) {
                                      {{"prefill", cost::PlanPhase::prefill},
                                       {"decode", cost::PlanPhase::decode},
                                       {"both", cost::PlanPhase::both}});
-  r.weights = word_of<std::vector<WeightType>>(
-      "--weights", o.weights,
-      {{"any", types_of(r.model)}, {"bf16", {WeightType::bf16}}, {"int8", {WeightType::int8}}});
+  r.weights = word_of<std::vector<WeightType>>("--weights", o.weights,
+                                               {{"any", {WeightType::bf16, WeightType::int8}},
+                                                {"bf16", {WeightType::bf16}},
+                                                {"int8", {WeightType::int8}}});
   r.goal = word_of<cost::Goal>(
       "--minimize", !o.minimize.empty() ? o.minimize : (o.latency.empty() ? "latency" : "cost"),
       {{"latency", cost::Goal::latency}, {"cost", cost::Goal::cost}});

@@ -1,6 +1,7 @@
 #include "tools/plan/plan_split.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -11,7 +12,6 @@
 
 #include "engine/cost/chip/quantity.h"
 #include "engine/cost/paper/calibration.h"
-#include "engine/layouts/partition.h"
 #include "tools/plan/estimate_notes.h"
 #include "tools/plan/plan_proof.h"
 #include "tools/text/wrapped.h"
@@ -26,11 +26,14 @@ std::string split_seconds(double value) {
   return cost::rounded_quantity(value, cost::Measure::seconds, 3);
 }
 
-/// Returns the layout of the caches under a candidate, whose strategy is a table.
-Layout cache_of(const cost::Candidate& of) {
-  return partition(of.strategy.table(), of.placed, extents_of(of.placed, of.pass.B, of.pass.L),
-                   of.torus, cost::released_numerics(of.weights))
-      .cache;
+/// Returns the layouts of the caches, each once.
+std::string layouts_text(const std::vector<cost::CacheOfLayers>& caches) {
+  std::vector<std::string> layouts;
+  for (const cost::CacheOfLayers& cache : caches)
+    if (const std::string text = cache.layout.to_string();
+        std::find(layouts.begin(), layouts.end(), text) == layouts.end())
+      layouts.push_back(text);
+  return fmt::format("{}", fmt::join(layouts, ", "));
 }
 
 /// Returns one phase's choices on separate slices: the fastest of each torus, type of weights and
@@ -59,11 +62,11 @@ SplitPlan best_of_type(const SlicesOfType& of, const ModelConfig& model,
   std::vector<cost::PrefillSlice> prefills;
   std::vector<cost::DecodeSlice> decodes;
   for (const cost::Choice& c : of.prefills)
-    prefills.push_back({c.torus(), cache_of(c.main()), c.latency});
+    prefills.push_back({c.torus(), c.main().caches, c.latency});
   for (const cost::Choice& c : of.decodes)
-    decodes.push_back({c.torus(), cache_of(c.main()), c.latency, c.batch()});
-  const cost::Split split = cost::plan_split(model, prefills, decodes, goal);
-  SplitPlan plan{{}, {}, split, goal, 0.0};
+    decodes.push_back({c.torus(), c.main().caches, c.latency, c.batch()});
+  const cost::Split split = cost::plan_split(model.layers, prefills, decodes, goal);
+  SplitPlan plan{{}, {}, split, goal};
   for (std::size_t i = 0; i < prefills.size(); ++i)
     if (prefills[i].torus == split.prefill.torus && prefills[i].seconds == split.prefill.seconds)
       plan.prefill = of.prefills[i];
@@ -71,14 +74,11 @@ SplitPlan best_of_type(const SlicesOfType& of, const ModelConfig& model,
     if (decodes[i].torus == split.decode.torus && decodes[i].rows == split.decode.rows &&
         decodes[i].seconds == split.decode.seconds)
       plan.decode = of.decodes[i];
-  plan.cache_bytes =
-      cost::crossing_of(model, 1, goal.context, goal.cache_bytes, split.prefill.torus,
-                        split.prefill.cache, split.decode.torus, split.decode.cache)
-          .bytes;
   return plan;
 }
 
-nlohmann::json slice_json(const cost::Choice& choice, const Layout& cache) {
+nlohmann::json slice_json(const cost::Choice& choice,
+                          const std::vector<cost::CacheOfLayers>& caches) {
   const cost::Candidate& of = choice.main();
   return {{"strategy", of.strategy.to_string()},
           {"torus", of.torus.to_string()},
@@ -87,7 +87,7 @@ nlohmann::json slice_json(const cost::Choice& choice, const Layout& cache) {
           {"batch", of.batch},
           {"estimate", of.estimate},
           {"memory", of.memory.total()},
-          {"cache", cache.to_string()}};
+          {"cache", layouts_text(caches)}};
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ std::string split_text(const SplitPlan& plan, const cost::PlanRequest& request,
   text += paragraph(fmt::format(
       "Transfer: {} of caches for a request, {} at {}; {} of it after the prefill where each layer "
       "goes as soon as it is there, all of it where the transfer waits for the prefill",
-      cost::rounded_quantity(plan.cache_bytes, cost::Measure::bytes, 3),
+      cost::rounded_quantity(split.cache_bytes, cost::Measure::bytes, 3),
       split_seconds(split.transfer),
       cost::rounded_quantity(plan.goal.bandwidth, cost::Measure::bytes_per_second, 3),
       split_seconds(split.exposed)));
@@ -169,9 +169,9 @@ nlohmann::json split_json(const SplitPlan& plan, const cost::PlanRequest& reques
       {"model", print_model(request.model)},
       {"chip", request.chip.name},
       {"chips", split.chips()},
-      {"prefill", slice_json(plan.prefill, split.prefill.cache)},
-      {"decode", slice_json(plan.decode, split.decode.cache)},
-      {"cache_bytes", plan.cache_bytes},
+      {"prefill", slice_json(plan.prefill, split.prefill.caches)},
+      {"decode", slice_json(plan.decode, split.decode.caches)},
+      {"cache_bytes", split.cache_bytes},
       {"transfer", split.transfer},
       {"exposed", split.exposed},
       {"ttft", split.ttft},

@@ -14,7 +14,6 @@ struct SplitPlan {
   cost::Choice prefill, decode;
   cost::Split split;
   cost::SplitGoal goal;
-  double cache_bytes = 0.0;  ///< of one request, as transferred
 };
 
 /// Chooses the two slices of fewest chips that meet the goal among the fastest choices of each

@@ -128,7 +128,7 @@ void add_plan(CLI::App& app, Action& chosen) {
              kMostPositions);
   add_number(*verb, "--gen", o->gen, "Decode steps [64, or half a shorter context]", 1,
              kMostPositions);
-  text("--weights", o->weights, "Type of the W matrices: int8, bf16, any [any];\nof a text bf16");
+  text("--weights", o->weights, "Type of the W matrices: int8, bf16, any [any]");
   text("--phase", o->phase, "prefill, decode, or both on the same chips [both]");
   text("--minimize", o->minimize,
        "latency or cost, chip-seconds a token\n[latency; cost with --latency]");

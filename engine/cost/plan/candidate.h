@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "engine/cost/chip/chip_memory.h"
 #include "engine/cost/formulas/paper_formulas.h"
 #include "engine/cost/formulas/pass.h"
 #include "engine/cost/work/bounds.h"
+#include "engine/cost/work/work.h"
 #include "engine/strategies/strategy.h"
 #include "weights/model/model_config.h"
 
@@ -33,6 +35,7 @@ struct Candidate {
   std::map<std::string, double> sent;     ///< bytes that one chip sends, by collective axes
   double layer_elements = 0.0;            ///< elements one chip sends per layer, all passes
   std::map<std::string, double> resting;  ///< WorkFormulas::resting
+  std::vector<CacheOfLayers> caches;      ///< WorkFormulas::caches
 
   std::int64_t passes() const { return batch / pass.B; }
   double tokens() const { return static_cast<double>(batch) * static_cast<double>(pass.L); }

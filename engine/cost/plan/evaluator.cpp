@@ -7,6 +7,7 @@
 #include "engine/cost/paper/calibration.h"
 #include "engine/cost/work/efficiency.h"
 #include "engine/cost/work/paper_volumes.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof::cost {
 namespace {
@@ -37,6 +38,10 @@ std::string why_no_pass(const Strategy& strategy, const ModelConfig& placed, con
   return "";
 }
 
+Evaluator::Evaluator(Setting setting) : setting_(std::move(setting)) {
+  setting_.placed = model_with_weights(std::move(setting_.placed), setting_.weights);
+}
+
 const WorkFormulas& Evaluator::formulas(const Strategy& strategy, const Pass& pass) {
   std::vector<WorkFormulas>& made =
       made_[strategy.to_string() + (pass.phase == Phase::decode ? " decode" : " prefill")];
@@ -57,6 +62,7 @@ Candidate Evaluator::candidate(const Strategy& strategy, const Pass& pass, std::
   c.pass = pass;
   c.batch = batch;
   c.resting = of_pass.resting();
+  c.caches = of_pass.caches();
   const auto passes = static_cast<double>(c.passes());
   const auto send = [&](const PartWork& part, double times) {
     for (const Traffic& t : part.traffic)

@@ -33,7 +33,7 @@ class Evaluator {
     WeightType weights = WeightType::bf16;
     Volumes volumes = Volumes::full;
   };
-  explicit Evaluator(Setting setting) : setting_(std::move(setting)) {}
+  explicit Evaluator(Setting setting);
 
   /// Returns the candidate of a prefill of `batch` rows of `prompt` tokens each, `rows` of them per
   /// pass. Embedding and head process a few rows at a time, as many as the strategy has blocks of

@@ -50,15 +50,18 @@ double taking_part(const Torus& torus, const Blocks& blocks, std::int64_t rows) 
 
 /// Returns what two slices achieve for a goal; the TTFT is infinite if they cannot keep up with its
 /// rate.
-Split reached(const ModelConfig& model, const PrefillSlice& prefill, const DecodeSlice& decode,
+Split reached(std::int64_t layers, const PrefillSlice& prefill, const DecodeSlice& decode,
               const SplitGoal& goal) {
   Split split{.prefill = prefill, .decode = decode};
-  split.transfer =
-      transfer_seconds(crossing_of(model, 1, goal.context, goal.cache_bytes, prefill.torus,
-                                   prefill.cache, decode.torus, decode.cache),
-                       goal.bandwidth);
-  split.exposed =
-      overlapped_seconds(prefill.seconds, split.transfer, model.layers) - prefill.seconds;
+  for (std::size_t i = 0; i < prefill.caches.size(); ++i) {
+    const CacheOfLayers& cache = prefill.caches[i];
+    const Crossing crossing =
+        crossing_of(cache.elements, 1, goal.context, goal.cache_bytes, prefill.torus, cache.layout,
+                    decode.torus, decode.caches[i].layout);
+    split.cache_bytes += crossing.bytes;
+    split.transfer += transfer_seconds(crossing, goal.bandwidth);
+  }
+  split.exposed = overlapped_seconds(prefill.seconds, split.transfer, layers) - prefill.seconds;
   const auto steps = static_cast<double>(goal.steps);
   split.tpot = decode.seconds + split.exposed / steps;
   // A request occupies one row of the decode for all its steps.
@@ -107,27 +110,30 @@ void require_goal(const std::vector<PrefillSlice>& prefills,
     require_above_0("decode seconds", slice.seconds);
     require_above_0("rows", static_cast<double>(slice.rows));
   }
+  const std::size_t caches = prefills.front().caches.size();
+  const auto require_caches = [&](std::size_t other) {
+    if (caches == 0 || other != caches)
+      throw Error("split_c3", fmt::format("a slice of {} caches and one of {}: each has those of "
+                                          "the model, and at least 1",
+                                          caches, other));
+  };
+  for (const PrefillSlice& slice : prefills) require_caches(slice.caches.size());
+  for (const DecodeSlice& slice : decodes) require_caches(slice.caches.size());
 }
 
 }  // namespace
 
-double cache_bytes(const ModelConfig& model, std::int64_t rows, std::int64_t context,
-                   double bytes) {
-  return 2.0 * static_cast<double>(model.layers) * static_cast<double>(model.K) *
-         static_cast<double>(model.Q) * static_cast<double>(rows) * static_cast<double>(context) *
-         bytes;
-}
-
-Crossing crossing_of(const ModelConfig& model, std::int64_t rows, std::int64_t context,
-                     double bytes, const Torus& source, const Layout& from, const Torus& target,
+Crossing crossing_of(double elements, std::int64_t rows, std::int64_t context, double bytes,
+                     const Torus& source, const Layout& from, const Torus& target,
                      const Layout& to) {
+  require_above_0("elements", elements);
   require_above_0("rows", static_cast<double>(rows));
   require_above_0("context", static_cast<double>(context));
   require_above_0("cache bytes", bytes);
   const Blocks there = blocks_of(from, source), here = blocks_of(to, target);
   const double copies = target.chips() / here.all;
-  return {cache_bytes(model, rows, context, bytes) * copies, taking_part(source, there, rows),
-          taking_part(target, here, rows)};
+  const double once = elements * static_cast<double>(rows) * static_cast<double>(context) * bytes;
+  return {once * copies, taking_part(source, there, rows), taking_part(target, here, rows)};
 }
 
 double transfer_seconds(const Crossing& crossing, double bandwidth) {
@@ -165,14 +171,14 @@ double highest_rate(double prefill, double goal) {
   return 2.0 * (goal - prefill) / (prefill * (2.0 * goal - prefill));
 }
 
-Split plan_split(const ModelConfig& model, const std::vector<PrefillSlice>& prefills,
+Split plan_split(std::int64_t layers, const std::vector<PrefillSlice>& prefills,
                  const std::vector<DecodeSlice>& decodes, const SplitGoal& goal) {
   require_goal(prefills, decodes, goal);
   std::optional<Split> best, nearest, fastest;
   const auto order = [](const Split& s) { return std::tuple(s.chips(), s.ttft, s.tpot); };
   for (const PrefillSlice& prefill : prefills)
     for (const DecodeSlice& decode : decodes) {
-      const Split split = reached(model, prefill, decode, goal);
+      const Split split = reached(layers, prefill, decode, goal);
       if (!nearest || distance(split, goal) < distance(*nearest, goal)) nearest = split;
       if (!fastest || split.highest_rate > fastest->highest_rate) fastest = split;
       if (distance(split, goal) > 1.0) continue;

@@ -3,21 +3,17 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/cost/work/work.h"
 #include "engine/layout/layout.h"
 #include "engine/layout/torus.h"
 #include "weights/base/error.h"
-#include "weights/model/model_config.h"
 
 namespace shardproof::cost {
 
 // Prefill and decode on separate slices: bytes and time of the crossing between them, and the pair
 // of slices that meets a goal (docs/cost.md, "Phase splitting"; paper §4.4, Splitwise, DistServe).
 
-/// Bytes of the caches of all layers: 2·layers·K·Q·B·ctx·bytes. `rows` is B, `context` the number
-/// of cached positions, `bytes` the bytes per element; `model` is the model as placed on chips.
-double cache_bytes(const ModelConfig& model, std::int64_t rows, std::int64_t context, double bytes);
-
-/// A transfer of the caches from one slice to another.
+/// A transfer of caches that lie alike, from one slice to another.
 struct Crossing {
   double bytes = 0.0;      ///< received by all target chips, replicas counted separately
   double senders = 1.0;    ///< chips that send at once, in equal shares
@@ -25,11 +21,13 @@ struct Crossing {
 };
 
 /// Returns the bytes that the engine's hand-over between two tori moves
-/// (engine/collectives/crossing.h): the caches once for each chip of the target that holds them. If
-/// `rows` is below the number of blocks of B, only the chips whose block holds one of these rows
-/// take part. Throws Error("split_c3", ...) if rows or context is below 1, or bytes is not above 0.
-Crossing crossing_of(const ModelConfig& model, std::int64_t rows, std::int64_t context,
-                     double bytes, const Torus& source, const Layout& from, const Torus& target,
+/// (engine/collectives/crossing.h): caches of `elements` elements of one position of a row, once
+/// for each chip of the target that holds them. `rows` is B, `context` the number of cached
+/// positions, `bytes` those of an element. If `rows` is below the number of blocks of B, only the
+/// chips whose block holds one of these rows take part. Throws Error("split_c3", ...) if elements,
+/// rows or context is below 1, or bytes is not above 0.
+Crossing crossing_of(double elements, std::int64_t rows, std::int64_t context, double bytes,
+                     const Torus& source, const Layout& from, const Torus& target,
                      const Layout& to);
 
 /// Seconds of a crossing in which every chip sends and receives at most `bandwidth` bytes/s between
@@ -60,14 +58,14 @@ double highest_rate(double prefill, double goal);
 /// A candidate slice for prefill: one request at a time, each taking `seconds`.
 struct PrefillSlice {
   Torus torus;
-  Layout cache;  ///< layout in which the prefill leaves the cache
+  std::vector<CacheOfLayers> caches;  ///< as the prefill leaves them
   double seconds = 0.0;
 };
 
 /// A candidate slice for decode: one step of `rows` rows takes `seconds`.
 struct DecodeSlice {
   Torus torus;
-  Layout cache;  ///< layout in which decode steps read the cache
+  std::vector<CacheOfLayers> caches;  ///< as decode steps read them, in the prefill's order
   double seconds = 0.0;
   std::int64_t rows = 1;
 };
@@ -87,8 +85,9 @@ struct SplitGoal {
 struct Split {
   PrefillSlice prefill;
   DecodeSlice decode;
-  double transfer = 0.0;  ///< seconds to transfer a request's caches
-  double exposed = 0.0;   ///< seconds of the transfer not hidden by the prefill
+  double cache_bytes = 0.0;  ///< of a request's caches, received by all target chips
+  double transfer = 0.0;     ///< seconds to transfer them, one after the other
+  double exposed = 0.0;      ///< seconds of the transfer not hidden by the prefill
   double ttft = 0.0;
   double tpot = 0.0;          ///< seconds per step, plus its share of `exposed`
   double highest_rate = 0.0;  ///< requests a second that every stage sustains
@@ -96,10 +95,11 @@ struct Split {
 };
 
 /// Returns the pair of slices with the fewest chips that meets the goal; of equals the one with the
-/// smaller TTFT, then TPOT. Throws Error: "split_c2" (no pair meets it; the message names the
-/// nearest feasible rate, or the nearest TTFT and TPOT, with their slices), "split_c3" (no
-/// candidates, or a number that is not above 0).
-Split plan_split(const ModelConfig& model, const std::vector<PrefillSlice>& prefills,
+/// smaller TTFT, then TPOT. A model has `layers` layers. Throws Error: "split_c2" (no pair meets
+/// it; the message names the nearest feasible rate, or the nearest TTFT and TPOT, with their
+/// slices), "split_c3" (no candidates, a number that is not above 0, or slices with another number
+/// of caches).
+Split plan_split(std::int64_t layers, const std::vector<PrefillSlice>& prefills,
                  const std::vector<DecodeSlice>& decodes, const SplitGoal& goal);
 
 }  // namespace shardproof::cost

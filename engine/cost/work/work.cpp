@@ -94,14 +94,16 @@ struct WorkFormulas::Formulas {
   std::vector<Kind> kinds;
   PartFormulas ends;
   std::map<std::string, double> resting;
+  std::vector<CacheOfLayers> caches;
   ModelConfig model;  // keeps the text alive
 };
 
-WorkFormulas::WorkFormulas(const ModelConfig& model, const Numerics& numerics, const Torus& torus,
+WorkFormulas::WorkFormulas(const ModelConfig& given, const Numerics& numerics, const Torus& torus,
                            const Strategy& strategy, const Pass& like) {
   require_extents(like);
-  validate(model);
+  validate(given);
   validate(numerics);
+  const ModelConfig model = model_with_weights(given, numerics.weights);
   const bool of_text = model.rows != nullptr;
   if (strategy.program() == nullptr) {
     if (!of_text) require_legal(strategy, model, torus, like.B);
@@ -130,7 +132,12 @@ WorkFormulas::WorkFormulas(const ModelConfig& model, const Numerics& numerics, c
   for (const LayerKind& kind : layer_kinds(programs, model.layers)) {
     const int layers = static_cast<int>(kind.layers.size());
     formulas.kinds.push_back({kind.layers[0], layers, {}});
-    add(*kind.program, layers, false, formulas.kinds.back().layer);
+    PartFormulas& layer = formulas.kinds.back().layer;
+    add(*kind.program, layers, false, layer);
+    for (CacheOfLayers cache : layer.caches) {
+      cache.elements *= layers;
+      formulas.caches.push_back(std::move(cache));
+    }
   }
   add(programs.embed, 1.0, false, formulas.ends);
   // A text's program makes the logits of every position; a run needs those of the last.
@@ -169,6 +176,7 @@ Work WorkFormulas::at(const Pass& pass) const {
 }
 
 const std::map<std::string, double>& WorkFormulas::resting() const { return formulas_->resting; }
+const std::vector<CacheOfLayers>& WorkFormulas::caches() const { return formulas_->caches; }
 
 Work work_of(const ModelConfig& model, const Numerics& numerics, const Torus& torus,
              const Strategy& strategy, const Pass& pass) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/cost/formulas/pass.h"
+#include "engine/layout/layout.h"
 #include "engine/layout/torus.h"
 #include "engine/program/ops.h"
 #include "engine/strategies/strategy.h"
@@ -56,6 +57,12 @@ struct PartWork {
   double sent_bytes() const { return sum(&Traffic::sent_bytes); }
 };
 
+/// A cache of the layers of one kind.
+struct CacheOfLayers {
+  Layout layout;
+  double elements = 0.0;  ///< of one position of a row, on all chips, over these layers
+};
+
 /// Layers of one kind, and each one's work.
 struct LayersWork {
   int layers = 1;
@@ -97,7 +104,8 @@ struct Work {
 /// run are built and typed once, and every count of the ledger (engine/program/count.h) is kept as
 /// a sum of products of B, L, M and M + L, so at() is cheap at any size. Of a model that is a text
 /// contractions with a cache count where they exist (engine/cost/graph/graph.h), values of a pair
-/// of a new position and a slot are not stored, and the head is of each row's last position.
+/// of a new position and a slot are not stored, the head is of each row's last position, and with
+/// int8 weights the lines are those of its int8 form.
 class WorkFormulas {
  public:
   /// `like` is a pass that the strategy can run; the formulas hold for every pass whose B, L and M
@@ -114,6 +122,8 @@ class WorkFormulas {
   /// Bytes of the resident weights of one chip, of all layers and of the ends, by name and layout:
   /// "wq E_xH_zyQ". Two strategies on the same chips share the entries that they have in common.
   const std::map<std::string, double>& resting() const;
+  /// The caches that a pass leaves, by kind of layers, then in the program's order.
+  const std::vector<CacheOfLayers>& caches() const;
 
  private:
   struct Formulas;

@@ -166,7 +166,9 @@ RC_GTEST_PROP(Split, MovesWhatTheCostModelSays, ()) {
   run_of(plan, kept);
   const auto bytes = [&](std::int64_t rows, std::int64_t context, const Layout& from,
                          const Layout& to) {
-    return cost::crossing_of(plan.placed, rows, context, 4.0, plan.prefill.torus, from,
+    const double elements =
+        2.0 * static_cast<double>(plan.placed.layers * plan.placed.K * plan.placed.Q);
+    return cost::crossing_of(elements, rows, context, 4.0, plan.prefill.torus, from,
                              plan.decode.torus, to)
         .bytes;
   };

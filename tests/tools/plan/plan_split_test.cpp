@@ -64,6 +64,26 @@ TEST_F(PlanSplit, MeetsItsGoalsAndItsProofHolds) {
   }
 }
 
+/// A text that keys are written as has their caches, in the same layouts; other texts have theirs.
+TEST_F(PlanSplit, OfATextIsProven) {
+  const std::string asked =
+      " --torus 2x1x3 --ttft 4s --tpot 90ms --batch 6,12 --context 48 --weights int8 "
+      "--only ws1d:heads,ws2d:batch";
+  const std::string file = write("m.model", run("list models --text palm-tiny").out);
+  const nlohmann::json keys = plan_of("--model palm-tiny" + asked),
+                       text = plan_of("--model " + file + asked);
+  for (const char* member : {"cache_bytes", "transfer"}) EXPECT_EQ(text[member], keys[member]);
+  for (const char* slice : {"prefill", "decode"})
+    EXPECT_EQ(text[slice]["cache"], keys[slice]["cache"]);
+  expect_proven(text["proof"]);
+  const nlohmann::json own =
+      plan_of("--model " SHARDPROOF_SOURCE
+              "/tests/data/models/gemma-2.model --torus 2x1x1 --ttft 4s --tpot 4s "
+              "--batch 2 --context 48 --only ws1d:heads");
+  EXPECT_EQ(own["cache_bytes"], 2.0 * 2 * 6 * 8 * 24 * 2);
+  expect_proven(own["proof"]);
+}
+
 TEST_F(PlanSplit, EachGoalDecidesItsOwnSlice) {
   const auto chips = [&](const Asked& asked, const char* phase) {
     return plan_of(asked)[phase]["chips"].get<int>();

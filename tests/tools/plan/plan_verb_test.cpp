@@ -135,7 +135,7 @@ TEST_F(PlanVerb, OfATextIsThatOfItsKeys) {
          {"--torus 2x2x2 --only ws2d:batch --batch 8 --phase decode --context 64",
           "--torus 4x2x3 --only wg-xyz:batch --batch 24 --phase prefill --alone --context 32",
           "--torus 1x2x4 --only ws1d:heads --batch 3 --context 64 --gen 5 --alone"}) {
-      auto text = plan(flags + " --model " + file)["choices"][0];
+      auto text = plan(flags + " --weights bf16 --model " + file)["choices"][0];
       auto of_keys = plan(flags + " --weights bf16 --model " + keys)["choices"][0];
       for (const char* phase : {"prefill", "decode"}) {
         ASSERT_EQ(text.contains(phase), of_keys.contains(phase)) << flags;
@@ -158,9 +158,12 @@ TEST_F(PlanVerb, OfATextIsProven) {
         "gpt-2.model,H=20,V=250 --chips 8 --batch 8 --context 64",
         "llama-3.model,layers=32,E=4096,F=14336,H=32,K=8,Q=128,V=128256,P=8192 --chips 16 "
         "--batch 16 --phase decode"}) {
-    const nlohmann::json found = plan("--model " + kTexts + flags);
-    EXPECT_EQ(found["choices"][0]["weights"], "bf16");
-    expect_proven(found["proof"]);
+    for (const char* weights : {"bf16", "int8"}) {
+      const nlohmann::json found =
+          plan("--weights " + std::string(weights) + " --model " + kTexts + flags);
+      EXPECT_EQ(found["choices"][0]["weights"], weights);
+      expect_proven(found["proof"]);
+    }
   }
 }
 
@@ -187,16 +190,14 @@ TEST_F(PlanVerb, OfATextHasItsOtherReports) {
   const Outcome capacity = run("plan --chips 8 --batch 8 --capacity --only ws2d:batch" + model);
   EXPECT_EQ(capacity.code, 0) << capacity.err;
   EXPECT_NE(capacity.out.find("ws2d:batch"), std::string::npos) << capacity.out;
-  EXPECT_EQ(plan("--chips 8 --batch 8 --pareto --phase decode" + model)["points"].size(), 1U);
+  EXPECT_EQ(plan("--chips 8 --batch 8 --pareto --phase decode" + model)["points"].size(), 2U);
 }
 
 TEST_F(PlanVerb, OfATextRefusesWhatItsProgramsHaveNot) {
   const std::string file = write("m.model", run("list models --text llama").out);
   for (const auto& [flags, what] : std::map<std::string, std::string>{
            {"--search", "plan --search is of a model of keys"},
-           {"--split --ttft 1s --tpot 1s", "plan --split is of a model of keys"},
-           {"--volumes paper", "plan --volumes paper is of a model of keys"},
-           {"--weights int8", "plan --weights int8 is of a model of keys"}})
+           {"--volumes paper", "plan --volumes paper is of a model of keys"}})
     expect_refused("plan --chips 4 " + flags + " --model " + file,
                    "case_model: model=" + file + ": " + what);
 }

@@ -61,6 +61,15 @@ class ProgramCosts {
     const Monomial all = local_elements(types_.at(value), torus_, like_);
     return last_ ? all.of_one_position() : all;
   }
+  /// Elements of all chips' shards of a cache, of one position of a row.
+  double elements_of_position(const std::string& cache) const {
+    const Type& type = types_.at(cache);
+    double elements = 1.0;
+    for (std::size_t d = 0; d < type.shape.size(); ++d)
+      if (const char letter = type.layout.dims()[d].letter; letter != 'B' && letter != 'M')
+        elements *= static_cast<double>(type.shape[d]);
+    return elements;
+  }
   /// Of tables of RoPE a text's program has a column for each channel of a pair, and chips one.
   Monomial resident_bytes(const ValueDecl& input, const WeightRow* row) const {
     Monomial resident = bytes(input.name);
@@ -115,8 +124,10 @@ class ProgramCosts {
       if (is_weight(name) || !is_written(op, i)) continue;
       if (is_cache(name)) {
         if (std::find(program_.outputs.begin(), program_.outputs.end(), name) !=
-            program_.outputs.end())
+            program_.outputs.end()) {
           part.cache_bytes.add(bytes(name));
+          part.caches.push_back({declared(name).layout, elements_of_position(name)});
+        }
         continue;
       }
       part.activation_bytes.add(bytes(name));
@@ -244,7 +255,7 @@ PartWork PartFormulas::at(const Pass& pass, const std::vector<GraphProduct>& pro
   work.cache_bytes = cache_bytes.at(pass);
   work.cache_reads = cache_reads.at(pass);
   work.activation_bytes = activation_bytes.at(pass);
-  std::map<std::string, double> weights, caches;  // lines that read one see the most of any
+  std::map<std::string, double> of_weights, of_caches;  // lines that read one see the most of any
   for (const TextProduct& one : text_products)
     for (const GraphProduct& product : products) {
       if (product.line != one.line || product.weight != one.weight ||
@@ -253,11 +264,11 @@ PartWork PartFormulas::at(const Pass& pass, const std::vector<GraphProduct>& pro
       const bool all = product.of == 1.0;
       work.needed_flops +=
           product.chosen * (all ? one.flops : one.flops.masked()).at(pass, product.pairs);
-      double& read = (one.weight ? weights : caches)[one.factor];
+      double& read = (one.weight ? of_weights : of_caches)[one.factor];
       read = std::max(read, one.bytes.at(pass) * product.read);
     }
-  for (const auto& [weight, bytes] : weights) work.weight_reads += bytes;
-  for (const auto& [cache, bytes] : caches) work.cache_reads += bytes;
+  for (const auto& [weight, bytes] : of_weights) work.weight_reads += bytes;
+  for (const auto& [cache, bytes] : of_caches) work.cache_reads += bytes;
   for (const Polynomial& values : live)
     work.live_bytes = std::max(work.live_bytes, values.at(pass));
   work.traffic.reserve(traffic.size());

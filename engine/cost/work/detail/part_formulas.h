@@ -34,6 +34,7 @@ struct PartFormulas {
   std::vector<Polynomial> live;  ///< after each op
   std::vector<TrafficFormula> traffic;
   std::vector<TextProduct> text_products;
+  std::vector<CacheOfLayers> caches;  ///< of one layer
 
   /// `products` are those of the text's layer, or of its ends, in this pass.
   PartWork at(const Pass& pass, const std::vector<GraphProduct>& products = {}) const;

@@ -98,8 +98,18 @@ RC_GTEST_PROP(TextWork, OfKeysIsThatOfTheirPrograms, ()) {
                   decode ? 1 : *rc::gen::inRange(1, 5), *rc::gen::inRange(0, 6)};
   Numerics numerics = released_numerics(*rc::gen::element(WeightType::bf16, WeightType::f32));
   numerics.act = *rc::gen::element(ActType::bf16, ActType::f32);
-  const Work keys = work_of(model, numerics, torus, strategy, pass);
-  const Work text = work_of(text_of_keys(model), numerics, torus, strategy, pass);
+  const WorkFormulas of_keys(model, numerics, torus, strategy, pass);
+  const WorkFormulas of_text(text_of_keys(model), numerics, torus, strategy, pass);
+  const Work keys = of_keys.at(pass), text = of_text.at(pass);
+  RC_ASSERT(of_text.caches().size() == of_keys.caches().size());
+  for (std::size_t i = 0; i < of_keys.caches().size(); ++i) {
+    // Of axes of one chip either may name any.
+    const Layout &a = of_text.caches()[i].layout, &b = of_keys.caches()[i].layout;
+    RC_ASSERT(a.rank() == b.rank());
+    for (std::size_t d = 0; d < a.rank(); ++d)
+      RC_ASSERT(torus.size(a.dims()[d].axes) == torus.size(b.dims()[d].axes));
+    RC_ASSERT(of_text.caches()[i].elements == of_keys.caches()[i].elements);
+  }
   RC_ASSERT(text.layers == keys.layers);
   RC_ASSERT(text.others.empty());
   const std::string about =
@@ -113,7 +123,8 @@ RC_GTEST_PROP(TextWork, OfKeysIsThatOfTheirPrograms, ()) {
 RC_GTEST_PROP(TextWork, OfOneChipHoldsTheWeightsOfKeys, ()) {
   const ModelConfig model = draw_model(12);
   const Pass pass{Phase::decode, *rc::gen::inRange(1, 4), 1, *rc::gen::inRange(0, 6)};
-  const Numerics numerics = released_numerics(WeightType::bf16);
+  const Numerics numerics =
+      released_numerics(*rc::gen::element(WeightType::bf16, WeightType::int8));
   const Strategy strategy = Strategy::parse("ws2d:batch");
   const Torus one = Torus::parse("1x1x1");
   const Work keys = work_of(model, numerics, one, strategy, pass);
@@ -170,7 +181,8 @@ TEST(TextWork, IsOfEachKindOfLayers) {
   const Pass pass{Phase::prefill, 2, 4, 5};
   const Torus torus = Torus::parse("1x2x1");
   const Numerics numerics = released_numerics(WeightType::bf16);
-  const Work work = work_of(model, numerics, torus, Strategy::parse("ws1d:heads"), pass);
+  const WorkFormulas formulas(model, numerics, torus, Strategy::parse("ws1d:heads"), pass);
+  const Work work = formulas.at(pass);
   ASSERT_EQ(work.others.size(), 1U);
   EXPECT_EQ(work.layers, 3);
   EXPECT_EQ(work.alike(), 1);
@@ -193,6 +205,10 @@ TEST(TextWork, IsOfEachKindOfLayers) {
   EXPECT_EQ(work.live_bytes_of_layer(), std::max(near.live_bytes, all.live_bytes));
   // Scores are not stored: the most is a few vectors of 8 tokens.
   EXPECT_LT(work.live_bytes_of_layer(), 8 * 4 * (8 + 8 + 16));
+  ASSERT_EQ(formulas.caches().size(), 2U);
+  EXPECT_EQ(formulas.caches()[0].elements, 4.0 * 2);
+  EXPECT_EQ(formulas.caches()[1].elements, 4.0 * 2 * 2);
+  EXPECT_EQ(formulas.caches()[0].layout.to_string(), "BMH_zyxQ");
   // The head is of one position a row.
   EXPECT_EQ(work.ends.needed_flops, 2.0 * 2 * 8 * 8 / 2);
 }
