@@ -12,6 +12,7 @@
 #include "weights/base/error.h"
 #include "weights/maps/load_model.h"
 #include "weights/text/integers.h"
+#include "weights/text/rules.h"
 #include "weights/text/text_model.h"
 
 namespace shardproof {
@@ -194,11 +195,8 @@ void require_one_torus(const Case& c, std::string_view what) {
 bool has_meaning_in_field(const ModelConfig& model) {
   const TextModel* const of_text = text_model(model);
   if (of_text == nullptr) return true;
-  for (const TextSection section : kTextSections)
-    for (const TextLine& line : of_text->flat().section(section).lines)
-      if (line.expression.kind == Expression::Kind::call && line.expression.op == ModelOp::top)
-        return false;
-  return !ranges_over_numbers(of_text->flat(), of_text->sizes());
+  return !has_any(of_text->flat(), {ModelOp::top}) &&
+         !ranges_over_numbers(of_text->flat(), of_text->sizes());
 }
 
 void require_keys(const Case& c, std::string_view what) {

@@ -7,6 +7,8 @@
 
 #include "weights/base/bf16.h"
 #include "weights/model/rounding_places.h"
+#include "weights/text/rules.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof::rerun {
 namespace {
@@ -64,7 +66,9 @@ bool rounds_coarsely(const Arithmetic& arithmetic, const ModelConfig& config) {
   const auto coarse = [](NumberFormat kept) {
     return kept == NumberFormat::bf16 || kept == NumberFormat::f16;
   };
-  return coarse(arithmetic.values) || config.cache == CacheType::bf16;
+  const TextModel* const text = text_model(config);
+  return coarse(arithmetic.values) || config.cache == CacheType::bf16 ||
+         (text != nullptr && has_any(text->flat(), {ModelOp::bf16}));
 }
 
 double step_of(double v, NumberFormat kept) {

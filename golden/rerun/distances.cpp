@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <memory>
 
 #include "golden/rerun/run.h"
+#include "golden/rerun/text_run.h"
 #include "weights/base/detail/index.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof::rerun {
 namespace {
@@ -58,8 +62,10 @@ bool can_run(const Question& question, const PassPlan& pass) {
   const auto ids = question.ids.find(pass.name);
   if (ids == question.ids.end() || std::ssize(ids->second.data) != pass.batch() * pass.L)
     return false;
+  const TextModel* const text = text_model(config);
+  const bool has_tables = rotates(config) || (text != nullptr && text->extent('P') > 0);
   for (const PassRows& group : pass.rows)
-    if (rotates(config) && group.end() > config.positions) return false;
+    if (has_tables && group.end() > config.positions) return false;
   return std::all_of(ids->second.data.begin(), ids->second.data.end(),
                      [&](std::int32_t id) { return id >= 0 && id < config.V; });
 }
@@ -76,16 +82,31 @@ std::vector<PassPlan> passes_to_run(const Question& question,
   return passes;
 }
 
+/// Shows the values of one run to a watch.
+using RunOnce = std::function<void(std::uint64_t number, Watch& watch)>;
+
+template <class Real>
+RunOnce run_of(const Question& question, const std::vector<PassPlan>& passes, std::uint64_t seed) {
+  if (text_model(question.weights.config()) != nullptr)
+    return [&question, &passes, seed](std::uint64_t number, Watch& watch) {
+      run_text<Real>(question, passes, seed, number, watch);
+    };
+  const auto model = std::make_shared<const Model<Real>>(question.weights);
+  return [&question, &passes, seed, model](std::uint64_t number, Watch& watch) {
+    Run<Real> run(*model, question.arithmetic, seed, number, watch);
+    for (const PassPlan& pass : passes) run.pass(pass, question.ids.at(pass.name));
+  };
+}
+
 template <class Real>
 std::vector<std::vector<double>> by_run(const Question& question, const std::vector<Scaled>& asked,
                                         const std::vector<PassPlan>& passes, int runs,
                                         std::uint64_t seed, Threads& threads) {
-  const Model<Real> model(question.weights);
+  const RunOnce run = run_of<Real>(question, passes, seed);
   std::vector<std::vector<double>> found(at(runs));
   threads.for_each(runs, [&](std::int64_t number) {
     Distances watch(asked);
-    Run<Real> run(model, question.arithmetic, seed, static_cast<std::uint64_t>(number), watch);
-    for (const PassPlan& pass : passes) run.pass(pass, question.ids.at(pass.name));
+    run(static_cast<std::uint64_t>(number), watch);
     found[at(number)] = watch.found();
   });
   return found;

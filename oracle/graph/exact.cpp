@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <stdexcept>
 
 namespace shardproof::oracle::graph {
@@ -58,17 +57,6 @@ double Exact::function(ModelOp op, double x) const {
     default:
       throw std::logic_error("graph: an op that is not a function of one number");
   }
-}
-
-std::vector<double> Exact::top(const std::vector<double>& all, std::size_t k) {
-  std::vector<std::size_t> order(all.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return all[a] > all[b] || (all[a] == all[b] && a < b);
-  });
-  std::vector<double> marks(all.size(), 0.0);
-  for (std::size_t i = 0; i < order.size() && i < k; ++i) marks[order[i]] = 1.0;
-  return marks;
 }
 
 double Exact::ranged(ModelOp op, double x, double low, double high) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,23 @@ Tokens tokens_of(const PassPlan& pass, const IntTensor& ids);
 
 /// "decode.1.layer0.q", or "decode.1.embed" with a negative layer.
 std::string value_id(const std::string& pass, std::int64_t layer, const std::string& name);
+
+/// Returns whether a line is a cache.
+inline bool is_cache(const TextLine& line) {
+  return line.expression.kind == Expression::Kind::call && line.expression.op == ModelOp::append;
+}
+
+/// Returns for each row of a pass the prefix that it continues.
+std::vector<std::int64_t> prefixes_of(const PassPlan& pass);
+
+/// The elements of a value that programs hold: of a cache those behind the slots of prefixes.
+struct OwnSlots {
+  Shape shape;
+  std::vector<size_t> places;  ///< in the whole value
+
+  /// `before`: the slots of prefixes, 0 of what is not a cache.
+  OwnSlots(const std::string& letters, const Shape& whole, std::int64_t before);
+};
 
 /// Returns whether a weight is a table of RoPE, which files hold with a column for each pair.
 inline bool turns(const TextWeight& weight) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,18 @@
 #include "weights/text/ops.h"
 
 namespace shardproof::oracle::graph {
+
+/// Returns 1 for each of the k largest, of equals the first, otherwise 0.
+template <class Real>
+std::vector<Real> marks_of_largest(const std::vector<Real>& all, size_t k) {
+  std::vector<size_t> order(all.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return all[a] > all[b] || (all[a] == all[b] && a < b); });
+  std::vector<Real> marks(all.size(), Real{0});
+  for (size_t i = 0; i < order.size() && i < k; ++i) marks[order[i]] = Real{1};
+  return marks;
+}
 
 /// top: 1 for the k largest of what exists along a letter, 0 for all others; unknown marks if it is
 /// not known what exists. `where`: the line, as

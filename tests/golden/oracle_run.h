@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "engine/run/plan.h"
 #include "golden/memo/oracle_memo.h"
@@ -13,8 +14,8 @@ namespace shardproof {
 class OracleRun {
  public:
   explicit OracleRun(const std::string& keys)
-      : plan(make_plan(parse_case("torus=1x1x1 prefill=ws1d decode=ws1d " + keys))),
-        known_(memo_.get(plan)) {
+      : OracleRun(make_plan(parse_case("torus=1x1x1 prefill=ws1d decode=ws1d " + keys))) {}
+  explicit OracleRun(RunPlan of) : plan(std::move(of)), known_(memo_.get(plan)) {
     for (const auto& [id, tensor] : answer().inputs)
       if (id.ends_with(".ids")) ids[id.substr(0, id.size() - 4)] = tensor;
   }

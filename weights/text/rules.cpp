@@ -242,4 +242,22 @@ bool is_indicator(const Expression& e, const std::set<std::string, std::less<>>&
   }
 }
 
+namespace {
+
+bool has_any(const Expression& e, std::initializer_list<ModelOp> ops) {
+  if (e.kind != Expression::Kind::call) return false;
+  return std::find(ops.begin(), ops.end(), e.op) != ops.end() ||
+         std::any_of(e.args.begin(), e.args.end(),
+                     [&](const Expression& arg) { return has_any(arg, ops); });
+}
+
+}  // namespace
+
+bool has_any(const ModelText& text, std::initializer_list<ModelOp> ops) {
+  for (const TextSection section : kTextSections)
+    for (const TextLine& line : text.section(section).lines)
+      if (has_any(line.expression, ops)) return true;
+  return false;
+}
+
 }  // namespace shardproof

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ namespace shardproof {
 /// operands with other letters than the spec's, a result's letter that no operand has, terms of
 /// several results), "model_c7" (a reduction, top, turn or view of letters that the operand lacks),
 /// "model_c8" (gather: a table that does not begin with the letter), "model_c9" (append: an operand
-/// without L or with M, positions that are not BL), "model_c10" (where: no indicator, or one with
+/// without L or with M, positions other than pos), "model_c10" (where: no indicator, or one with
 /// other letters), "model_c11" (before: not a value of the section with B and L), "model_c12"
 /// (before: a start with letters that the value without L lacks), "model_c13" (a line that needs
 /// itself one position earlier appends, reduces, contracts or splits L).
@@ -36,5 +37,8 @@ Reads reads_of(const ModelText& text, const TextLine& line);
 /// and views of them. `indicators`: the names of others.
 bool is_indicator(const Expression& expression,
                   const std::set<std::string, std::less<>>& indicators);
+
+/// Returns whether some line has one of these ops.
+bool has_any(const ModelText& text, std::initializer_list<ModelOp> ops);
 
 }  // namespace shardproof

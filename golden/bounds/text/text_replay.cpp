@@ -22,28 +22,13 @@ namespace {
 
 using oracle::graph::Lettered;
 
-/// Which elements of a line's value are the dump's: of a cache those behind the slots of prefixes.
-struct Dumped {
-  Shape shape;
-  std::vector<std::size_t> places;
+using oracle::graph::is_cache;
+using oracle::graph::OwnSlots;
 
-  Dumped(const Lettered<Estimate>& value, std::int64_t slots_before) : shape(value.shape) {
-    const std::size_t slots = value.letters.find('M');
-    if (slots_before > 0) shape[slots] -= slots_before;
-    const auto first = at(slots_before * oracle::graph::step_of(value.letters, value.shape, 'M'));
-    places = oracle::graph::places_in(value.letters, shape, value.letters, value.shape);
-    for (std::size_t& place : places) place += first;
-  }
-
-  IntervalTensor of(const Lettered<Estimate>& value) const {
-    IntervalTensor t(shape);
-    for (std::size_t i = 0; i < t.size(); ++i) t.set(i, value.data[places[i]].number);
-    return t;
-  }
-};
-
-bool is_cache(const TextLine& line) {
-  return line.expression.kind == Expression::Kind::call && line.expression.op == ModelOp::append;
+IntervalTensor numbers_of(const Lettered<Estimate>& value, const OwnSlots& own) {
+  IntervalTensor t(own.shape);
+  for (std::size_t i = 0; i < t.size(); ++i) t.set(i, value.data[own.places[i]].number);
+  return t;
 }
 
 }  // namespace
@@ -132,26 +117,26 @@ void TextReplay::take(const std::string& id, const TextLine& line, Lettered<Esti
                       bool exactly) {
   Derived& of = derived_[id];
   const PassPlan& plan = pass(place_of(id).pass);
-  const Dumped dumped_part(value, is_cache(line) ? plan.prefix.length : 0);
+  const OwnSlots own(value.letters, value.shape, is_cache(line) ? plan.prefix.length : 0);
   if (exactly) {
-    of.exact = dumped_part.of(value);
+    of.exact = numbers_of(value, own);
   } else {
-    of.expected = dumped_part.of(value);
+    of.expected = numbers_of(value, own);
     const auto here = oracle::graph::here_in(value.presence, value.letters, value.shape);
     if (!here.empty())
-      for (const std::size_t place : dumped_part.places)
+      for (const std::size_t place : own.places)
         of.absent.push_back(here[place] == oracle::graph::Presence::kAbsent);
     const auto assumed = assumed_.find(id);
     const auto dumped = dump_.find(id);
     if (assumed != assumed_.end() || dumped != dump_.end()) {
       of.value = assumed != assumed_.end() ? assumed->second : dumped->second;
-      if (of.value.shape != dumped_part.shape)
+      if (of.value.shape != own.shape)
         throw Error("bounds_c1",
                     fmt::format("{} has shape [{}], the model's has [{}]", id,
-                                fmt::join(of.value.shape, ","), fmt::join(dumped_part.shape, ",")));
+                                fmt::join(of.value.shape, ","), fmt::join(own.shape, ",")));
       // A dump may have anything at padding.
       const std::vector<bool> padding =
-          padding_in_trace(line.letters, dumped_part.shape, false, plan, !is_cache(line));
+          padding_in_trace(line.letters, own.shape, false, plan, !is_cache(line));
       for (std::size_t i = 0; i < padding.size(); ++i)
         if (padding[i]) of.value.set(i, of.expected.number(i));
     } else {
@@ -161,8 +146,8 @@ void TextReplay::take(const std::string& id, const TextLine& line, Lettered<Esti
     for (std::size_t i = 0; i < of.absent.size(); ++i)
       if (of.absent[i]) of.value.set(i, Number{0.0, 0.0, 0.0});
   }
-  for (std::size_t i = 0; i < dumped_part.places.size(); ++i)
-    value.data[dumped_part.places[i]] = {of.value.number(i)};
+  for (std::size_t i = 0; i < own.places.size(); ++i)
+    value.data[own.places[i]] = {of.value.number(i)};
 }
 
 void TextReplay::derive(bool exactly) {
@@ -183,12 +168,8 @@ void TextReplay::derive(bool exactly) {
   bool continues = false;
   for (const PassPlan& plan : passes_) {
     pass = plan.name;
-    if (plan.prefix.given() && !std::exchange(continues, true)) {
-      std::vector<std::int64_t> rows;
-      for (std::int64_t b = 0; b < plan.batch(); ++b)
-        rows.push_back(plan.prefix.of_row(b, plan.batch()));
-      walk.take_rows(rows);
-    }
+    if (plan.prefix.given() && !std::exchange(continues, true))
+      walk.take_rows(oracle::graph::prefixes_of(plan));
     const auto given = ids_.find(pass);
     if (given == ids_.end() || given->second.shape != Shape{plan.batch(), plan.L})
       throw Error("bounds_c1", fmt::format("{} has no ids [{},{}]", pass, plan.batch(), plan.L));

@@ -12,6 +12,8 @@
 #include "golden/rerun/exact.h"
 #include "golden/trace/value/detail/each_number.h"
 #include "golden/trace/value/last_rows.h"
+#include "weights/text/rules.h"
+#include "weights/text/text_model.h"
 
 namespace shardproof::dump {
 namespace {
@@ -44,6 +46,14 @@ bool is_drawn(const bounds::DeclaredArithmetic& by) {
                          by.ulp.tanh <= usual.tanh && by.ulp.sigmoid <= usual.sigmoid &&
                          by.ulp.rsqrt <= usual.rsqrt;
   return functions && !by.adding.truncates() && by.folded == 0;
+}
+
+/// Returns whether nearly equal numbers of a text may give values that are far from one another, as
+/// of another choice of experts does: the runs may show none where one other has some.
+bool has_jumps(const ModelConfig& model) {
+  const TextModel* const text = text_model(model);
+  return text != nullptr &&
+         (!has_meaning_in_field(model) || has_any(text->flat(), {ModelOp::floor, ModelOp::round}));
 }
 
 /// Returns whether a row's bound is uninformative because operands are missing, and not because the
@@ -149,7 +159,8 @@ class Weighing {
     row.drift = most.drift;
     row.evidence = rerun::weigh(most.drift, theirs, by_chance);
     // Reruns have only usual functions, adders and factors.
-    if (row.evidence->says == Says::not_rounding && !is_drawn(claim_.declared))
+    if (row.evidence->says == Says::not_rounding &&
+        (!is_drawn(claim_.declared) || has_jumps(claim_.source_case.model)))
       row.evidence->says = Says::unclear;
     switch (row.evidence->says) {
       case Says::rounding:
@@ -188,11 +199,9 @@ void weigh_alone(const Values& values, const Claim& claim, Reference& reference,
   // After a wrong value, the drift of later values is not independent evidence.
   const bool wrong = std::any_of(rows.begin(), rows.end(),
                                  [](const Row& row) { return row.fit == Fit::different; });
-  // A text's model is not run again.
-  const bool keys = claim.source_case.model.rows == nullptr;
-  const bool any = keys && std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
-                     return is_alone(row, values.dumped[row.dumped].subject);
-                   });
+  const bool any = std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
+    return is_alone(row, values.dumped[row.dumped].subject);
+  });
   if (any && !wrong) Weighing(values, claim, reference).weigh(rows);
 }
 

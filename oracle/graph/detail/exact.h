@@ -11,6 +11,7 @@
 #include "oracle/numeric/detail/functions.h"
 #include "oracle/numeric/wide_sum.h"
 #include "oracle/walk/array.h"
+#include "oracle/walk/selection.h"
 #include "weights/base/error.h"
 #include "weights/model/numerics.h"
 #include "weights/text/ops.h"
@@ -45,7 +46,9 @@ class Exact {
   static double index(double v) { return v; }
   static double negative(double x) { return -x; }
   /// Returns 1 for each of the k largest, of equals the first, otherwise 0.
-  static std::vector<double> top(const std::vector<double>& all, std::size_t k);
+  static std::vector<double> top(const std::vector<double>& all, std::size_t k) {
+    return marks_of_largest(all, k);
+  }
   static double gathered(double x) { return x + 0.0; }  ///< -0 becomes +0, as in a sum over shards
   static void begin(const TextLine&, std::int64_t, bool) {}
   static bool is_known(double) { return true; }

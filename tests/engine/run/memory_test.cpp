@@ -24,16 +24,24 @@ double weights(const ModelConfig& model) {
 }
 
 /// Every checkpoint of every pass, the caches of each as long as the last's, of passes over
-/// prefixes as long as these; scores are of a row's prefix, too.
+/// prefixes as long as these; scores are of a row's prefix, too. Rows of a text that have prefixes
+/// or are of unequal length are computed one by one, and then put together: twice what there is,
+/// and each prefix once for each row.
 double checkpoints(const RunPlan& plan) {
   double n = 0.0;
   const SharedPrefix prefix = plan.passes.prefix();
+  const bool alone =
+      plan.source_case.model.rows != nullptr && (!plan.passes.full() || prefix.given());
   for (std::int64_t i = 0; i < plan.passes.size(); ++i)
     for (const CheckpointSpec& spec : checkpoint_specs(plan.source_case.model)) {
       const PassPlan pass = plan.passes.at(i);
       const bool over = pass.phase == Phase::prefix, cache = spec.name.ends_with("_cache");
       const std::int64_t own = over ? 0 : plan.passes.cached();
-      n += (spec.per_layer ? static_cast<double>(plan.source_case.model.layers) : 1.0) *
+      const double copies =
+          !alone ? 1.0
+          : over ? 1.0 + static_cast<double>(plan.passes.batch()) / static_cast<double>(prefix.rows)
+                 : 2.0;
+      n += copies * (spec.per_layer ? static_cast<double>(plan.source_case.model.layers) : 1.0) *
            count(shape_of(spec.dims, plan.source_case.model,
                           {over ? prefix.rows : plan.passes.batch(), pass.L,
                            own + (over || !cache ? prefix.length : 0)}));
@@ -121,8 +129,14 @@ TEST(EstimatedBytes, AreTheSumOfTheirTerms) {
         "torus=2x1x3 prefill=wg-xyz:batch decode=ws1d:heads gen=2 regime=f32",
         "torus=2x2x2 model=palm-tiny,bias=all block=serial regime=f32 schedule=ring",
         "torus=2x1x3 prefill=ws2d:heads decode=ws2d:batch gen=3 prompt=9 chunk=2 prefix=5:3",
-        "torus=2x1x3 prefill=wg-xyz:batch prompt=7 prefix=3:24 regime=f32"}) {
-    const RunPlan plan = make_plan(parse_case("batch=24 " + std::string(line)));
+        "torus=2x1x3 prefill=wg-xyz:batch prompt=7 prefix=3:24 regime=f32", "TEXT gen=2 prompt=7",
+        "TEXT gen=2 prompt=7 chunk=3 lengths=7,5", "TEXT gen=3 prompt=9 chunk=2 prefix=5:3"}) {
+    std::string keys = line;
+    if (keys.starts_with("TEXT"))
+      keys.replace(0, 4,
+                   "torus=2x1x3 prefill=ws2d:batch model=" SHARDPROOF_SOURCE
+                   "/tests/data/models/llama-3.model");
+    const RunPlan plan = make_plan(parse_case("batch=24 " + keys));
     const PlanTypes types = check(plan);
     const auto layers = static_cast<double>(plan.source_case.model.layers);
     const bool exact = plan.source_case.numerics.regime == Regime::exact;

@@ -116,6 +116,21 @@ TEST(TextCaseKeys, RefuseLengthsWhereALineReducesRowsOrPositions) {
             std::string::npos);
 }
 
+TEST(TextCaseKeys, RefusePrefixesWhereALineReducesRowsOrPositions) {
+  const auto with = [](const std::string& line) {
+    std::string text = print_model_text(handed());
+    const std::string old_line = "mid : BLE = store(add(in, attn_out))";
+    text.replace(text.find(old_line), old_line.size(), line);
+    return refusal("prompt=4 prefix=2:1", parse_model_text(text, "m.model"));
+  };
+  EXPECT_EQ(with("mid : BLE = store(add(in, attn_out))"), "none");
+  EXPECT_EQ(with("mid : BLE = store(add(in, max(attn_out, B)))"),
+            "case_model: model=m.model: prefix is not for a text whose line mid_1 reduces B, which "
+            "passes over prefixes have fewer of; legal: no prefix");
+  EXPECT_NE(with("mid : BLE = store(add(in, sum(attn_out, L)))").find("mid_1 reduces L"),
+            std::string::npos);
+}
+
 /// Whether a number of the field is within a range has no meaning; of positions it is exact.
 TEST(TextCaseKeys, RefuseTheFieldWhereARangeIsNotOfPositions) {
   const auto with = [](const std::string& marks) {

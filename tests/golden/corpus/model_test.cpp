@@ -130,7 +130,8 @@ INSTANTIATE_TEST_SUITE_P(Sorts, ModelGolden,
                                          Sort{"weights=int8", false}, Sort{"weights=int8", true},
                                          Sort{"act=bf16", false},
                                          Sort{"weights=bf16 act=bf16", true}, Sort{"text", false},
-                                         Sort{"text act=bf16", true}));
+                                         Sort{"text act=bf16", true},
+                                         Sort{"text prefix=2:3", false}));
 
 /// The text that a golden carries is its model: a changed text gives other values, and a golden
 /// without it cannot be recomputed.

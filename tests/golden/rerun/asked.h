@@ -22,7 +22,8 @@ class ExactCase : public OracleRun {
     for (std::int64_t i = 0; i < plan.passes.size(); ++i)
       if (plan.passes.at(i).name == pass)
         return {id, &exact(id),
-                padding_in_trace(value_row(name)->dims, exact(id).shape, false, plan.passes.at(i))};
+                padding_in_trace(value_row(name, config().rows.get())->dims, exact(id).shape, false,
+                                 plan.passes.at(i))};
     return {id, nullptr};
   }
   RequestedValue last_logits() const { return asked(answer().passes.back(), -1, "logits"); }

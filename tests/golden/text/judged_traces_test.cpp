@@ -23,13 +23,6 @@
 namespace shardproof {
 namespace {
 
-void expect_right(const std::string& name, const Case& c) {
-  const dump::Verdict verdict = verdict_of(trace_of(make_typed_plan(c)));
-  EXPECT_EQ(verdict.exit_code(bounds::Fit::unlikely), 0)
-      << name << " " << print_case(c) << ": " << first_of(verdict);
-  EXPECT_EQ(verdict.compared, verdict.whole) << name << " " << print_case(c);
-}
-
 /// A model declares its own letters, those of roles of programs and of sampling among them.
 TEST(TracesOfTexts, OfAnyLetterAreRight) {
   const std::string printed = print_model_text(small_text("llama-3"));
@@ -234,93 +227,6 @@ TEST(TracesOfTexts, OfKeysThatATextDoesNotTakeAreRefused) {
   } catch (const Error& error) {
     EXPECT_EQ(error.label(), "case_model") << error.what();
   }
-}
-
-TEST(TracesOfTexts, OfRowsThatContinuePrefixesAreRight) {
-  for (const char* name : {"llama-3", "gpt-2", "gemma-2"})
-    for (const char* keys : {"regime=f32 schedule=ring", "act=bf16 regime=f32 wire=bf16",
-                             "lengths=6,5,6,4", "", "regime=field", "weights=int8 regime=f32"})
-      expect_right(name, case_with_text(small_text(name),
-                                        fmt::format("torus=2x1x2 prefill=ws2d:batch decode=dp "
-                                                    "batch=4 prompt=6 prefix=3:2 chunk=2 {}",
-                                                    keys)));
-}
-
-/// A text whose caches have their letters in another order, and one that reads a view of a cache.
-ModelText with_other_caches() {
-  std::string text = print_model_text(small_text("llama-3"));
-  for (const auto& [old_text, new_text] : std::vector<std::pair<std::string, std::string>>{
-           {"k_rot : BLKQ = store(add(", "k_rot : BKLQ = store(add("},
-           {"k_cache : BMKQ", "k_cache : BKMQ"},
-           {"BLKGQ,BMKQ->BLKGM; q_group, k_cache", "BLKGQ,BKMQ->BLKGM; q_group, k_cache"},
-           {"v_cache : BMKQ = append(v, pos)\n",
-            "v_cache : BMKQ = append(v, pos)\nv_seen : BMKQ = store(mul(v_cache, 2))\n"},
-           {"share, v_cache", "share, v_seen"}}) {
-    const auto at = text.find(old_text);
-    if (at == text.npos) throw std::logic_error(old_text);
-    text.replace(at, old_text.size(), new_text);
-  }
-  return parse_model_text(text);
-}
-
-TEST(TracesOfTexts, OfPrefixesInCachesOfAnyOrderAreRight) {
-  for (const char* keys : {"regime=f32", "", "regime=field", "lengths=6,5,6,4"}) {
-    const Case c = case_with_text(
-        with_other_caches(),
-        fmt::format("torus=2x1x2 prefill=ws2d:batch batch=4 prompt=6 prefix=3:2 {}", keys));
-    OracleMemo memo;
-    const Judgement judgement = verify_case(c, memo);
-    EXPECT_EQ(judgement.verdict, Verdict::equal) << keys << "\n" << judgement.reason();
-    expect_right("caches in another order", c);
-  }
-}
-
-/// What reads a cache needs that of the prefixes, too.
-TEST(TracesOfTexts, OperandsHaveTheCachesOfPrefixes) {
-  const dump::Dump dump = f32_trace("llama-3", "batch=4 prefix=3:2 chunk=2");
-  const dump::Claim claim = dump::read_claim(dump.attributes, std::nullopt);
-  const Weights weights = oracle::as_stored(generated_weights(claim.source_case), WeightType::f32);
-  const dump::Values values = dump::read_values(dump, claim, weights);
-  dump::Reference reference(values, claim, weights);
-  for (const auto& [value, cache] : {std::pair{"dot_1", "k_cache"}, {"mean_1", "v_cache"}}) {
-    const auto operands = reference.replay().operands(fmt::format("prefill.c0.layer1.{}", value));
-    const std::set<std::string> all(operands.begin(), operands.end());
-    EXPECT_TRUE(all.contains(fmt::format("prefill.c0.layer1.{}", cache))) << value;
-    EXPECT_TRUE(all.contains(fmt::format("prefix.c1.layer1.{}", cache))) << value;
-  }
-}
-
-/// A joined value is of a pass whose rows continue prefixes.
-TEST(TracesOfTexts, OfJoinedCachesWithoutPrefixesAreUnknown) {
-  for (const char* keys : {"regime=f32", "regime=exact", "regime=field"}) {
-    dump::Dump dump = trace_of(make_typed_plan(case_with_text(
-        small_text("llama-3"), fmt::format("torus=1x1x2 prefill=ws2d:batch {}", keys))));
-    dump.values["prefill.c0.layer0.kw"] = dump.values.at("prefill.c0.layer0.k_cache");
-    dump.values.at("prefill.c0.layer0.kw").attributes["meaning"] = "joined k_cache";
-    dump.order.push_back("prefill.c0.layer0.kw");
-    const dump::Verdict verdict = verdict_of(dump);
-    ASSERT_EQ(verdict.unknown.size(), 1U);
-    EXPECT_EQ(verdict.unknown[0].name, "prefill.c0.layer0.kw");
-  }
-}
-
-/// One element of any value, in a pass over prefixes, the prefill or a decode step, is seen.
-TEST(TracesOfTexts, AWrongElementBesidePrefixesIsSeen) {
-  const dump::Dump right = f32_trace("llama-3", "batch=4 prefix=3:2 chunk=1 decode=ws2d:heads");
-  int joined = 0;
-  std::size_t seen = 0;
-  for (const auto& [name, value] : right.values) {
-    const auto meaning = value.attributes.find("meaning");
-    const bool cache = name.ends_with("_cache") || name.ends_with("_cache_all");
-    const std::size_t count = value.whole.bytes.size() / sizeof(float);
-    if (!cache || count == 0) continue;
-    joined += meaning != value.attributes.end() && meaning->second.starts_with("joined") ? 1 : 0;
-    dump::Dump wrong = right;
-    const std::size_t i = seen++ % 3 * (count - 1) / 2;  // the first, one in the middle, the last
-    poke(wrong.values.find(name)->second.whole, i, 7.0F);
-    EXPECT_NE(verdict_of(wrong).exit_code(bounds::Fit::unlikely), 0) << name << " " << i;
-  }
-  EXPECT_GT(joined, 0);
 }
 
 /// What does not exist is 0, unless the trace says that it may be anything.

@@ -73,6 +73,13 @@ inline std::string first_of(const dump::Verdict& verdict) {
   return verdict.first ? verdict.rows[*verdict.first].title : "";
 }
 
+inline void expect_right(const std::string& name, const Case& c) {
+  const dump::Verdict verdict = verdict_of(trace_of(make_typed_plan(c)));
+  EXPECT_EQ(verdict.exit_code(bounds::Fit::unlikely), 0)
+      << name << " " << print_case(c) << ": " << first_of(verdict);
+  EXPECT_EQ(verdict.compared, verdict.whole) << name << " " << print_case(c);
+}
+
 /// A text with sizes so small that hundreds of traces are soon written and judged.
 inline ModelText small_text(const std::string& name) {
   ModelText text = text_model(case_of_text(name, "").model)->text();

@@ -38,26 +38,46 @@ dump::StoredArray in_bf16(const dump::StoredArray& array) {
   return narrow;
 }
 
-/// Logits of another run do not pass for want of operands.
-TEST(TracesInPart, OfLogitsAloneDoNotPassUnjudged) {
-  for (const char* text : {"llama-3", "gemma-2"}) {
-    dump::Dump dump = f32_trace(text, "");
-    const std::set<std::string> few{"embed", "logits", "ids"};
-    keep(dump, [&](const std::string& name) { return few.contains(name); });
-    EXPECT_EQ(verdict_of(dump).exit_code(bounds::Fit::unlikely), 0) << text;
-    // No token of the trace is of the last pass.
-    std::string last;
-    for (const auto& [name, value] : dump.values)
-      if (name.starts_with("decode") && name.ends_with("logits")) last = std::max(last, name);
-    ASSERT_NE(last, "");
-    dump::StoredArray& logits = dump.values.at(last).whole;
-    for (std::size_t i = 0; i < logits.size(); ++i)
-      poke(logits, i, static_cast<float>((7 * i) % 13) / 13.0F - 0.5F);
-    const dump::Verdict verdict = verdict_of(dump);
-    EXPECT_TRUE(verdict.lacks_operands()) << text;
-    EXPECT_EQ(verdict.exit_code(bounds::Fit::unlikely), 1) << text;
-    EXPECT_EQ(verdict.count(bounds::Fit::different), 0) << text;
-  }
+/// Logits alone are held against runs of the text in the trace's arithmetic.
+TEST(TracesInPart, OfLogitsAloneAreHeldAgainstReruns) {
+  for (const char* text : {"llama-3", "gemma-2"})
+    for (const char* keys : {"", "act=bf16", "lengths=5,3", "weights=int8"}) {
+      dump::Dump dump = f32_trace(text, keys);
+      const std::set<std::string> few{"embed", "logits", "ids"};
+      keep(dump, [&](const std::string& name) { return few.contains(name); });
+      const dump::Verdict right = verdict_of(dump);
+      EXPECT_EQ(right.exit_code(bounds::Fit::unlikely), 0) << text << " " << keys;
+      // No token of the trace is of the last pass.
+      std::string last;
+      for (const auto& [name, value] : dump.values)
+        if (name.starts_with("decode") && name.ends_with("logits")) last = std::max(last, name);
+      ASSERT_NE(last, "");
+      dump::StoredArray& logits = dump.values.at(last).whole;
+      for (std::size_t i = 0; i < logits.size(); ++i)
+        poke(logits, i, static_cast<float>((7 * i) % 13) / 16.0F - 0.375F);
+      const dump::Verdict wrong = verdict_of(dump);
+      EXPECT_EQ(wrong.count(bounds::Fit::different), 0) << text << " " << keys;
+      ASSERT_TRUE(wrong.first) << text << " " << keys;
+      EXPECT_EQ(wrong.rows[*wrong.first].name, last) << text << " " << keys;
+      EXPECT_EQ(wrong.rows[*wrong.first].fit, bounds::Fit::unlikely) << text << " " << keys;
+      EXPECT_EQ(wrong.exit_code(bounds::Fit::unlikely), 1) << text << " " << keys;
+    }
+}
+
+/// Where one token's other choice of experts takes a right run far away, no distance is unlikely;
+/// nor is it judged.
+TEST(TracesInPart, OfChosenExpertsAreNotCalledUnlikely) {
+  dump::Dump dump = f32_trace("experts", "act=bf16");
+  const std::set<std::string> few{"embed", "logits", "ids"};
+  keep(dump, [&](const std::string& name) { return few.contains(name); });
+  for (auto& [name, value] : dump.values)
+    if (name.ends_with("logits"))
+      for (std::size_t i = 0; i < value.whole.size(); ++i)
+        poke(value.whole, i, static_cast<float>((7 * i) % 13) - 6.0F);
+  const dump::Verdict verdict = verdict_of(dump);
+  EXPECT_EQ(verdict.count(bounds::Fit::unlikely), 0);
+  EXPECT_TRUE(verdict.lacks_operands());
+  EXPECT_EQ(verdict.exit_code(bounds::Fit::unlikely), 1);
 }
 
 /// A mark and a small integer are the same in 16 bits.

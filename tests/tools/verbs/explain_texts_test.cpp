@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
+#include <vector>
 
 #include "tests/tools/cli_fixture.h"
 
@@ -36,6 +37,26 @@ TEST_F(Cli, ExplainShowsEachKindOfLayersOnce) {
   const std::string alike =
       run("explain ws2d:batch --torus 2x2x2 --model " + kGemma + ",local=1").out;
   EXPECT_NE(alike.find("\n== layer ==\n"), std::string::npos) << alike;
+}
+
+/// Each kind of layers has its pass over prefixes, and moves its own caches.
+TEST_F(Cli, ExplainShowsPrefixesByKind) {
+  const auto programs = nlohmann::json::parse(
+      run("explain ws2d:batch --json --prefix 4:2 --batch 8 --prompt 8" + kFlags).out)["programs"];
+  std::vector<std::string> names;
+  for (const auto& program : programs) names.push_back(program["program"]);
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "layers 0, 2 of 3 of a pass over 2 prefixes of 4 positions",
+                       "layer 1 of 3 of a pass over 2 prefixes of 4 positions",
+                       "caches of the prefixes, to the rows' prefill, layers 0, 2 of 3",
+                       "caches of the prefixes, to the rows' prefill, layer 1 of 3", "embedding",
+                       "layers 0, 2 of 3", "layer 1 of 3", "head", "sampling"}));
+  const auto has = [&](std::size_t program, const char* text) {
+    return programs[program].dump().find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(has(0, "where see_near"));
+  EXPECT_FALSE(has(1, "where see_near"));
+  for (const std::size_t of_rows : {5U, 6U}) EXPECT_TRUE(has(of_rows, "with_prefix("));
 }
 
 TEST_F(Cli, ExplainPrintsTheProgramOfEachKindOfLayers) {

@@ -87,6 +87,22 @@ TEST_F(GoldenVerb, WeightsOfAFile) {
   EXPECT_EQ(run("golden check g.h5").code, 1);
 }
 
+/// A golden of a text whose rows continue prefixes has the caches of these, and the text itself.
+TEST_F(GoldenVerb, OfATextWithPrefixes) {
+  const std::string file =
+      write("m.model",
+            run("list models --text palm-tiny,layers=1,E=12,F=12,H=6,Q=4,V=12,positions=8").out);
+  std::string line = kGoldenCase;
+  const auto at = line.find("model=") + 6;
+  line.replace(at, line.find(' ', at) - at, file);
+  golden("--case '" + line + " prefix=2:3'", "t.h5");
+  fs::remove(file);
+  const Outcome o = run("golden check t.h5");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  flip("t.h5", "prefix.c0.layer0.v_cache", 1);
+  EXPECT_EQ(run("golden check t.h5").code, 1);
+}
+
 TEST_F(GoldenVerb, CompareWithAModel) {
   model("g.h5");
   const Outcome same = run("compare g.h5 --golden g.h5 --quiet");

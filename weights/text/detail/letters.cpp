@@ -153,11 +153,12 @@ std::string letters_of(const NameScope& scope, const Expression& e) {
       return index + rest;
     }
     case ModelForm::append: {
-      const std::string positions = letters_of(scope, e.args[1]);
-      if (!has(x, 'B') || !has(x, 'L') || has(x, 'M') || positions != "BL")
+      letters_of(scope, e.args[1]);
+      const bool positions = e.args[1].kind == Expression::Kind::name && e.args[1].text == "pos";
+      if (!has(x, 'B') || !has(x, 'L') || has(x, 'M') || !positions)
         refuse("model_c9", label(fmt::format("it takes a value with B and L and without M, and "
-                                             "positions BL; not {} and {}",
-                                             quoted(x), quoted(positions))));
+                                             "pos; not {} and {}",
+                                             quoted(x), print(e.args[1]))));
       std::string cache = x;
       cache[x.find('L')] = 'M';
       return cache;
