@@ -105,7 +105,7 @@ class FloatMath {
   bool open_ = false;      ///< `rounding` leaves places open
   mutable Draw chance_;    ///< for random roundings
   mutable Adder<Real> adder_;
-  // Of the current line:
+  // State of the current line:
   mutable std::string name_, id_;
   mutable Sums sums_;
   mutable std::map<std::size_t, Order> orders_;  ///< by number of terms
