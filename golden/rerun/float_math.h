@@ -76,7 +76,7 @@ class FloatMath {
     return oracle::graph::marks_of_largest(all, k);
   }
   static Real gathered(Real x) { return x; }
-  /// Draws anew for a line of a layer; -1: of none.
+  /// Begins a line of a layer (-1: of none), whose sums have an order of their own.
   void begin(const TextLine& line, std::int64_t layer, bool in_loop) const;
   /// Returns an einsum, whose terms are added without being kept.
   std::optional<Value> product(const Expression& e,

@@ -9,8 +9,9 @@
 namespace shardproof::rerun {
 
 /// Runs the unsharded model of a text over the passes once, in f32 or (Real = double) f64, with
-/// drawn orders and forms (FloatMath), and shows each wanted line's value. Ends before a pass whose
-/// positions a table of the text does not have. `question.weights` are of a text's model.
+/// drawn orders and forms (FloatMath), and shows each wanted line's value. `question.weights` are
+/// of a text's model, `passes` those that it can run (runnable()). Throws what the walk throws
+/// (oracle/walk/walk.h): "oracle_graph" where a position is beyond a table.
 template <class Real>
 void run_text(const Question& question, const std::vector<PassPlan>& passes, std::uint64_t seed,
               std::uint64_t number, Watch& watch);
