@@ -8,9 +8,8 @@
 namespace shardproof {
 namespace {
 
-/// "j-1": a chip or chunk of a ring of K by its distance from another, the shorter way round.
-std::string at(char from, std::int64_t which, std::int64_t origin, std::int64_t K) {
-  const std::int64_t ahead = ((which - origin) % K + K) % K;
+/// "j-1": a chip or chunk of a ring of K, by how far `from` it is in [0, K), the shorter way round.
+std::string at(char from, std::int64_t ahead, std::int64_t K) {
   if (ahead == 0) return std::string(1, from);
   return ahead <= (K - 1) / 2 ? fmt::format("{}+{}", from, ahead)
                               : fmt::format("{}-{}", from, K - ahead);
@@ -31,15 +30,14 @@ std::string taken(Loop loop, std::int64_t K) {
     const std::string_view half = one.part == ChunkPart::first_half    ? "1st half of "
                                   : one.part == ChunkPart::second_half ? "2nd half of "
                                                                        : "";
-    chunks.push_back(fmt::format("{}{}", half, at('j', one.chunk, 0, K)));
+    chunks.push_back(fmt::format("{}{}", half, at('j', one.chunk, K)));
   }
   return "chip j takes chunks " + in_short(chunks, ", ");
 }
 
 std::string added(const std::vector<std::int64_t>& chips, std::int64_t K) {
   std::vector<std::string> partials;
-  for (const std::int64_t chip : chips)
-    partials.push_back(fmt::format("p[{}]", at('c', chip, 0, K)));
+  for (const std::int64_t chip : chips) partials.push_back(fmt::format("p[{}]", at('c', chip, K)));
   return in_short(partials, " + ");
 }
 
