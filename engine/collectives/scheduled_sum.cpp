@@ -7,13 +7,13 @@
 namespace shardproof {
 namespace {
 
-float rounded(FloatType to, float value) {
-  return to == FloatType::bf16 ? round_to_bf16(value) : value;
+float rounded(NumberFormat to, float value) {
+  return to == NumberFormat::bf16 ? round_to_bf16(value) : value;
 }
 
 /// Rounding of an addition's result, of a sum that hops along a ring, and of every term.
 struct Rounding {
-  FloatType sum = FloatType::f32, hop = FloatType::f32, term = FloatType::f32;
+  NumberFormat sum = NumberFormat::f32, hop = NumberFormat::f32, term = NumberFormat::f32;
 };
 
 /// Adds the terms of one element, neighbours pairwise, level by level.
@@ -36,11 +36,11 @@ float chain(const std::vector<float>& terms, const std::vector<std::int64_t>& ch
 }
 
 Rounding rounding_of(const Summation& how, std::size_t K) {
-  const bool travels = how.wire == FloatType::bf16 && K > 1;
+  const bool travels = how.wire == NumberFormat::bf16 && K > 1;
   const bool ring = how.ring() != Loop::none;
   return {.sum = how.acc,
-          .hop = travels && ring ? FloatType::bf16 : FloatType::f32,
-          .term = travels && !ring ? FloatType::bf16 : FloatType::f32};
+          .hop = travels && ring ? NumberFormat::bf16 : NumberFormat::f32,
+          .term = travels && !ring ? NumberFormat::bf16 : NumberFormat::f32};
 }
 
 }  // namespace

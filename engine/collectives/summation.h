@@ -10,13 +10,13 @@ namespace shardproof {
 /// order, and what is rounded to bf16.
 struct Summation {
   Schedule order = Schedule::group;
-  FloatType acc = FloatType::f32;   ///< bf16: round after every addition
-  FloatType wire = FloatType::f32;  ///< bf16: round what travels
-  Loop loop = Loop::none;           ///< loop of an einsum and reduce_scatter; replaces `order`
+  NumberFormat acc = NumberFormat::f32;   ///< bf16: round after every addition
+  NumberFormat wire = NumberFormat::f32;  ///< bf16: round what travels
+  Loop loop = Loop::none;  ///< loop of an einsum and reduce_scatter; replaces `order`
   /// Index of the dim that a reduce_scatter scatters; halves of chunks are halves of this dim.
   std::size_t dim = 0;
 
-  bool rounds() const { return acc == FloatType::bf16 || wire == FloatType::bf16; }
+  bool rounds() const { return acc == NumberFormat::bf16 || wire == NumberFormat::bf16; }
   /// The loop whose order applies; none for group and tree.
   Loop ring() const {
     if (loop != Loop::none) return loop;

@@ -56,7 +56,7 @@ struct HandOver {
 
 Program cache_moves(const HandOver& of, const Layout& from, const Layout& to,
                     const Extents& extents, const Torus& torus) {
-  ProgramWriter w(std::string(of.program), ActType::f32, extents, torus);
+  ProgramWriter w(std::string(of.program), NumberFormat::f32, extents, torus);
   std::vector<std::string> outputs;
   for (const std::string name : {"k", "v"})
     outputs.push_back(
@@ -78,7 +78,7 @@ NamedLayouts caches_in(const Program& program, Role::Kind kind) {
 Program cache_moves(const HandOver& of, const NamedLayouts& from, const NamedLayouts& to,
                     const std::shared_ptr<const ModelRows>& rows, const Extents& extents,
                     const Torus& torus) {
-  ProgramWriter w(std::string(of.program), ActType::f32, extents, torus);
+  ProgramWriter w(std::string(of.program), NumberFormat::f32, extents, torus);
   w.set_rows(rows);
   std::vector<std::string> outputs;
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -96,7 +96,7 @@ Program cache_moves(const HandOver& of, const NamedLayouts& from, const NamedLay
 }  // namespace
 
 PhasePrograms programs_around(PartitionedLayer made, const ModelConfig& config,
-                              const Extents& extents, const Torus& torus, ActType act,
+                              const Extents& extents, const Torus& torus, NumberFormat act,
                               const Sampling& sampling) {
   return {embedding(ProgramWriter("embed", act, extents, torus), made.residual),
           std::move(made.layer),
@@ -109,7 +109,7 @@ PhasePrograms programs_around(PartitionedLayer made, const ModelConfig& config,
 }
 
 PhasePrograms programs_around(Program layer, const ModelConfig& config, const Extents& extents,
-                              const Torus& torus, ActType act, const Sampling& sampling) {
+                              const Torus& torus, NumberFormat act, const Sampling& sampling) {
   const Layout residual = input_of(layer, "in").layout;
   const Layout cache = input_of(layer, "previous k_cache").layout;
   std::set<std::string> taken;

@@ -50,13 +50,13 @@ struct PhasePrograms {
 /// stream; the head begins with the path from the stream's last positions (L gathered first, where
 /// it is sharded) to `BE_x`.
 PhasePrograms programs_around(PartitionedLayer made, const ModelConfig& config,
-                              const Extents& extents, const Torus& torus, ActType act,
+                              const Extents& extents, const Torus& torus, NumberFormat act,
                               const Sampling& sampling = {});
 
 /// Adds embedding, head and sampling to a layer that a user wrote. Where `out` or a cache leaves
 /// the layer in another layout than it enters in, the ops back to that layout are appended.
 PhasePrograms programs_around(Program layer, const ModelConfig& config, const Extents& extents,
-                              const Torus& torus, ActType act, const Sampling& sampling = {});
+                              const Torus& torus, NumberFormat act, const Sampling& sampling = {});
 
 /// The program from logits to tokens: the argmax; or e of each logit, a search for each threshold
 /// given, and a draw.

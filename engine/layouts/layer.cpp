@@ -65,7 +65,7 @@ void give_roles(std::vector<LogicalOp>& ops) {
 
 }  // namespace
 
-std::vector<LogicalOp> logical_layer(const ModelConfig& config, WeightType weights) {
+std::vector<LogicalOp> logical_layer(const ModelConfig& config, NumberFormat weights) {
   using Kind = LogicalOp::Kind;
   const NamedComposites all = composites_of(config, weights);
   std::vector<LogicalOp> ops;

@@ -44,6 +44,6 @@ struct LogicalOp {
 
 /// The ops of a model's layer, in execution order.
 std::vector<LogicalOp> logical_layer(const ModelConfig& config,
-                                     WeightType weights = WeightType::f32);
+                                     NumberFormat weights = NumberFormat::f32);
 
 }  // namespace shardproof

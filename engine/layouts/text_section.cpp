@@ -17,7 +17,7 @@ TextSectionWriter::TextSectionWriter(const TextSetting& setting, const std::stri
       model_(setting.model),
       layouts_(setting.layouts),
       // The stores of a text are steps of its own.
-      w_(program, ActType::f32, setting.extents, setting.torus),
+      w_(program, NumberFormat::f32, setting.extents, setting.torus),
       of_embedding_(std::move(of_embedding)) {
   w_.set_rows(setting.config.rows);
   indicators_ = of_embedding_.indicators;

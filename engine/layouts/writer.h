@@ -35,11 +35,11 @@ struct WrittenValue {
 /// sliced; a number is added if the name is taken.
 class ProgramWriter {
  public:
-  ProgramWriter(std::string name, ActType act, Extents extents, const Torus& torus)
+  ProgramWriter(std::string name, NumberFormat act, Extents extents, const Torus& torus)
       : name_(std::move(name)),
         extents_(std::move(extents)),
         torus_(torus),
-        bf16_(act == ActType::bf16) {}
+        bf16_(act == NumberFormat::bf16) {}
 
   /// Adds an input. An empty `base` means `name`.
   WrittenValue input(const std::string& name, const Layout& layout, const std::string& role,

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "engine/ops/detail/chip_map.h"
@@ -13,7 +14,8 @@
 namespace shardproof {
 
 Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threads& threads,
-               CacheType kept, const RowTokens* rows, std::int64_t prefix, bool zeros) {
+               std::optional<NumberFormat> kept, const RowTokens* rows, std::int64_t prefix,
+               bool zeros) {
   const std::string letters = t.layout().letters(), slots = cache.layout().letters();
   const std::size_t length = letters.find('L');
   const Shape &old = cache.local(), &fresh = t.local();
@@ -62,7 +64,7 @@ Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threa
           const Number* const token = numbers_of(f, t, chip) + b * taken.row + l * taken.slot;
           Number* const place = out + b * made.row + slot * made.slot;
           copy(token, from, place);
-          if (kept == CacheType::bf16)
+          if (kept == NumberFormat::bf16)
             for (const std::int64_t i : to) place[i] = stored(place[i]);
         }
       }

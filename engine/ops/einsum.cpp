@@ -76,12 +76,12 @@ class Contraction : public PartialSource, public PartialTiles {
   }
 
   /// One chip's result shard in the f32 regime.
-  Buffer<float> chains(int chip, FloatType acc) const {
+  Buffer<float> chains(int chip, NumberFormat acc) const {
     Buffer<float> all(static_cast<std::size_t>(count()));
     const std::int64_t M = terms_[0].M();
     const std::int64_t N = terms_[0].N();
     const std::vector<LocalTerm> looped = in_ring_order(chip);
-    const auto one = acc == FloatType::bf16 ? bf16_chain : chain;
+    const auto one = acc == NumberFormat::bf16 ? bf16_chain : chain;
     for_each_batch<Term>(looped.empty() ? terms_ : looped, chip,
                          [&](std::int64_t batch, const std::vector<Term>& matrices) {
                            one(M, N, matrices, all.data() + batch * M * N);
@@ -208,7 +208,7 @@ class Contraction : public PartialSource, public PartialTiles {
 
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
-               const Shape& shape, Threads& threads, Regime regime, FloatType acc,
+               const Shape& shape, Threads& threads, Regime regime, NumberFormat acc,
                const std::vector<Ring>& rings, PartialSums values) {
   const Torus& torus = terms.front().first->torus();
   const auto chips = static_cast<std::size_t>(torus.chips());

@@ -50,7 +50,7 @@ using SharedValue = std::shared_ptr<const Sharded>;
 Sharded einsum(const EinsumSpec& spec,
                const std::vector<std::pair<SharedValue, SharedValue>>& terms, const Layout& layout,
                const Shape& shape, Threads& threads, Regime regime = Regime::exact,
-               FloatType acc = FloatType::f32, const std::vector<Ring>& rings = {},
+               NumberFormat acc = NumberFormat::f32, const std::vector<Ring>& rings = {},
                PartialSums values = PartialSums::materialize);
 
 }  // namespace shardproof

@@ -53,7 +53,7 @@ std::optional<FieldDifference> FieldForm::difference(const Expression& e) const 
 std::string FieldForm::name(const Expression& e) const {
   switch (e.op) {
     case ModelOp::store:
-      return map_.act == ActType::bf16 ? "bf16" : "";
+      return map_.act == NumberFormat::bf16 ? "bf16" : "";
     case ModelOp::silu:
       return "swish";
     case ModelOp::gelu:

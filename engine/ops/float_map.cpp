@@ -75,7 +75,7 @@ std::function<double(double)> FloatMap::function(const Expression& e) const {
     case ModelOp::bf16:
       return stored_as_bf16;
     case ModelOp::store:
-      if (map_.act == ActType::bf16) return stored_as_bf16;
+      if (map_.act == NumberFormat::bf16) return stored_as_bf16;
       return [](double x) { return static_cast<double>(static_cast<float>(x)); };
     case ModelOp::within:
       return [low = parameter(0), high = parameter(1)](double x) {

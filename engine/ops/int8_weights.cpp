@@ -13,9 +13,9 @@
 namespace shardproof {
 
 Weights int8_weights(const Weights& weights) {
-  if (weights.stored_type() == WeightType::int8)
+  if (weights.stored_type() == NumberFormat::int8)
     throw Error("weights_int8", "the weights are kept as int8 already; legal: f32 weights");
-  const ModelConfig config = model_with_weights(weights.config(), WeightType::int8);
+  const ModelConfig config = model_with_weights(weights.config(), NumberFormat::int8);
   const ModelRows* const rows = config.rows.get();
   const Torus one(1, 1, 1);
   std::map<std::string, Tensor> tensors(weights.all().begin(), weights.all().end());
@@ -36,7 +36,7 @@ Weights int8_weights(const Weights& weights) {
       for (const auto& [id, matrix] : matrices) tensors.at(id) = assemble(codes(matrix, scale));
       tensors.emplace(weight_id(layer, row->name, rows), assemble(scale));
     }
-  return {config, std::move(tensors), WeightType::int8};
+  return {config, std::move(tensors), NumberFormat::int8};
 }
 
 }  // namespace shardproof

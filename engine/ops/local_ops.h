@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "engine/numeric/threads.h"
@@ -63,7 +64,7 @@ Sharded store(const Sharded& t, Threads& threads);
 /// continue prefixes of `prefix` positions, slot 0 is the position after the prefix. Throws
 /// Error("append_range", ...) on a slot outside the grown cache.
 Sharded append(const Sharded& cache, const Sharded& t, const Sharded& pos, Threads& threads,
-               CacheType kept = CacheType::as_act, const RowTokens* rows = nullptr,
+               std::optional<NumberFormat> kept = std::nullopt, const RowTokens* rows = nullptr,
                std::int64_t prefix = 0, bool zeros = false);
 
 /// Results of attention: score [BLHM], max [BLH], exp [BLHM], denom [BLH], attn [BLHQ].

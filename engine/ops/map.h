@@ -15,7 +15,7 @@ namespace shardproof {
 struct MapExpression {
   const Expression& expression;
   const MapNames& names;
-  ActType act = ActType::f32;
+  NumberFormat act = NumberFormat::f32;
 };
 
 /// Computes an expression of ops on single elements, in f64 from operands of f32 or int32, rounded

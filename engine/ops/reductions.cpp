@@ -196,11 +196,11 @@ struct Storing {
 
   void see(const Number& v) {
     total = f.add(total, v);
-    if (act == ActType::bf16) total = f.stored()(total);
+    if (act == NumberFormat::bf16) total = f.stored()(total);
   }
   std::optional<Number> result() const { return total; }
   const Formulas& f;
-  ActType act;
+  NumberFormat act;
   Number total = {};
 };
 
@@ -223,7 +223,7 @@ Sharded mean_of(const Present& x, const std::string& letters, const Layout& layo
 }
 
 Sharded stored_sum(const Present& x, const std::string& letters, const Layout& layout,
-                   const Shape& shape, Threads& threads, ActType act) {
+                   const Shape& shape, Threads& threads, NumberFormat act) {
   return reduced(x, letters, layout, shape, threads, "", [&](const auto& f) {
     return Storing<std::decay_t<decltype(f)>>{f, act};
   });
@@ -255,7 +255,7 @@ Sharded mark_top(const Present& x, char letter, std::int64_t count, Threads& thr
 }
 
 Sharded sum_over(const SharedValue& x, const std::string& letters, const Layout& layout,
-                 const Shape& shape, Threads& threads, Regime regime, FloatType acc,
+                 const Shape& shape, Threads& threads, Regime regime, NumberFormat acc,
                  PartialSums values) {
   const std::string all = x->layout().letters();
   std::vector<Layout::Dim> dims;

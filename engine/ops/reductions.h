@@ -37,7 +37,7 @@ Sharded mean_of(const Present& x, const std::string& letters, const Layout& layo
 /// The sum of the elements that exist along some unsharded letters, the last fastest, from 0 on,
 /// stored as act says after each addition.
 Sharded stored_sum(const Present& x, const std::string& letters, const Layout& layout,
-                   const Shape& shape, Threads& threads, ActType act);
+                   const Shape& shape, Threads& threads, NumberFormat act);
 
 /// 1 for each of the `count` largest elements that exist along an unsharded letter, of equals the
 /// first, 0 for all others. Throws Error("top_order", ...) in the field regime, whose numbers have
@@ -48,6 +48,7 @@ Sharded mark_top(const Present& x, char letter, std::int64_t count, Threads& thr
 /// einsum() says of it.
 Sharded sum_over(const SharedValue& x, const std::string& letters, const Layout& layout,
                  const Shape& shape, Threads& threads, Regime regime = Regime::exact,
-                 FloatType acc = FloatType::f32, PartialSums values = PartialSums::materialize);
+                 NumberFormat acc = NumberFormat::f32,
+                 PartialSums values = PartialSums::materialize);
 
 }  // namespace shardproof

@@ -16,9 +16,9 @@ namespace shardproof {
 /// Where a step is run, and what else its degrees depend on.
 struct FieldScope {
   int layer = 0;
-  std::int64_t V = 0;          ///< the model's
-  std::string step = {};       ///< "layer3.attn": the same in every pass
-  ActType act = ActType::f32;  ///< whether a map's store is a function
+  std::int64_t V = 0;                    ///< the model's
+  std::string step = {};                 ///< "layer3.attn": the same in every pass
+  NumberFormat act = NumberFormat::f32;  ///< whether a map's store is a function
 };
 
 /// The degree of a product, or of a sum, of elements of these degrees.

@@ -94,21 +94,19 @@ NumberFormat wire_type(const ValueDecl& value, const Numerics& numerics,
   const ValueRow* const row = value_row(role, rows);
   const bool rounded = role.kind != Role::Kind::raw && role.kind != Role::Kind::scaled &&
                        role.kind != Role::Kind::unstored;
-  if (value.layout.is_partial())
-    return partial_wire_type(role, numerics, rows) == FloatType::bf16 ? NumberFormat::bf16
-                                                                      : NumberFormat::f32;
+  if (value.layout.is_partial()) return partial_wire_type(role, numerics, rows);
   if (row == nullptr || !rounded) return NumberFormat::f32;
   return row->wire(numerics, config);
 }
 
-FloatType acc_type(const Role& role, const Numerics& numerics, const ModelRows* rows) {
+NumberFormat acc_type(const Role& role, const Numerics& numerics, const ModelRows* rows) {
   const ValueRow* const row = value_row(role, rows);
-  return row != nullptr && row->acc ? numerics.acc : FloatType::f32;
+  return row != nullptr && row->acc ? numerics.acc : NumberFormat::f32;
 }
 
-FloatType partial_wire_type(const Role& role, const Numerics& numerics, const ModelRows* rows) {
+NumberFormat partial_wire_type(const Role& role, const Numerics& numerics, const ModelRows* rows) {
   const ValueRow* const row = value_row(role, rows);
-  return row != nullptr && row->wire_rounds ? numerics.wire : FloatType::f32;
+  return row != nullptr && row->wire_rounds ? numerics.wire : NumberFormat::f32;
 }
 
 const Op* Program::producer(std::string_view value) const {

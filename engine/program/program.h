@@ -120,9 +120,9 @@ NumberFormat wire_type(const ValueDecl& value, const Numerics& numerics, const M
 /// In the f32 regime, the type that a value's sums are accumulated in (acc, for S of a W matrix),
 /// and the type that its partial sums travel in (wire). Both are f32 where the registry does not
 /// say that acc and wire apply to the value.
-FloatType acc_type(const Role& role, const Numerics& numerics, const ModelRows* rows = nullptr);
-FloatType partial_wire_type(const Role& role, const Numerics& numerics,
-                            const ModelRows* rows = nullptr);
+NumberFormat acc_type(const Role& role, const Numerics& numerics, const ModelRows* rows = nullptr);
+NumberFormat partial_wire_type(const Role& role, const Numerics& numerics,
+                               const ModelRows* rows = nullptr);
 
 /// A strategy as data: typed ops over named tensors, in execution order. One program is one layer,
 /// or the embedding, the head, the sampling or the hand-over of a cache.

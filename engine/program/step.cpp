@@ -90,7 +90,7 @@ Sharded Step::collective() {
   if (op_row(op_.kind).reduces) return reduce(arg(0), m, to().layout, to().shape, threads_, how);
   Sharded moved = transfer(arg(0), m, to().layout, to().shape, threads_);
   // All elements are rounded, including those that stay on their chip.
-  const bool rounds = how.wire == FloatType::bf16 && is_collective(op_.kind) &&
+  const bool rounds = how.wire == NumberFormat::bf16 && is_collective(op_.kind) &&
                       arg(0).layout().is_partial() && !arg(0).holds_partial() &&
                       arg(0).torus().size(op_.axes) > 1;
   return rounds ? store(moved, threads_) : std::move(moved);

@@ -74,9 +74,9 @@ void expand(std::string_view shorthand, Case& c) {
     throw Error("case_numerics", fmt::format("numerics={:?}; legal: {}", shorthand, kReleased));
   c.numerics = kReleasedNumerics;
   if (c.model.rows != nullptr) return;  // a text says what its caches hold
-  if (c.model.cache == CacheType::f32)
-    refuse_beside(shorthand, "cache", to_string(c.model.cache), to_string(CacheType::bf16));
-  c.model.cache = CacheType::bf16;
+  if (c.model.cache == NumberFormat::f32)
+    refuse_beside(shorthand, "cache", to_string(*c.model.cache), to_string(NumberFormat::bf16));
+  c.model.cache = NumberFormat::bf16;
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace shardproof {
 
 Weights generated_weights(const Case& c) {
-  if (c.model.softmax == Softmax::base_e || c.numerics.weights != WeightType::int8)
+  if (c.model.softmax == Softmax::base_e || c.numerics.weights != NumberFormat::int8)
     return generate_weights(c.model, c.seed);
   ModelConfig plain = c.model;
   plain.softmax = Softmax::base_e;

@@ -21,13 +21,13 @@ class PlacedWeights {
   /// weight share one buffer. With weights=int8, if `weights` are not int8 yet, the chips quantize
   /// their own shards. With a field, every weight is a stream of field inputs, whatever `weights`
   /// hold (docs/field.md section 1.2).
-  PlacedWeights(const Weights& weights, const ModelConfig& placed, WeightType type,
+  PlacedWeights(const Weights& weights, const ModelConfig& placed, NumberFormat type,
                 const FaultHooks& faults, std::shared_ptr<const Field> field = nullptr,
                 Replicas replicas = Replicas::shared)
       : weights_(weights),
         model_(placed),
         type_(type),
-        quantizes_(type == WeightType::int8 && weights.stored_type() != WeightType::int8),
+        quantizes_(type == NumberFormat::int8 && weights.stored_type() != NumberFormat::int8),
         faults_(faults),
         field_(std::move(field)),
         replicas_(replicas) {}
@@ -58,7 +58,7 @@ class PlacedWeights {
 
   const Weights& weights_;
   const ModelConfig& model_;  // the placed model
-  WeightType type_;
+  NumberFormat type_;
   bool quantizes_;
   const FaultHooks& faults_;
   std::shared_ptr<const Field> field_;  // null in other regimes

@@ -19,7 +19,7 @@ std::map<std::string, Shape> input_shapes(const Program& program, const ModelCon
   for (const ValueDecl& input : program.inputs) {
     const Role& role = input.role;
     const ModelRows* const rows = m.rows.get();
-    if (role.kind == Role::Kind::weight && has_weight(m, role.name, WeightType::int8))
+    if (role.kind == Role::Kind::weight && has_weight(m, role.name, NumberFormat::int8))
       inputs[input.name] = shape_of(weight_row(role.name, rows)->dims, m);
     const ValueRow* const row = value_row(role, rows);
     const bool of_this_pass = role.kind == Role::Kind::checkpoint ||

@@ -94,15 +94,15 @@ class Layer {
   }
 
   void require_storage() const {
-    const ActType act = numerics_.act;
+    const NumberFormat act = numerics_.act;
     const Op* first = nullptr;
     for (const Op& op : program_.ops)
       if (op.kind == OpKind::store && first == nullptr) first = &op;
-    if (act == ActType::bf16 && first == nullptr)
+    if (act == NumberFormat::bf16 && first == nullptr)
       refuse("layer_c4", {},
              "act=bf16 stores every activation by a line like 'xn_st : BLE_x = store(xn) is norm', "
              "and this program has no such line: it is written for act=f32");
-    if (act == ActType::f32 && first != nullptr)
+    if (act == NumberFormat::f32 && first != nullptr)
       refuse("layer_c4", first->results[0].line,
              "a store line rounds to bf16, so this program is written for act=bf16; the case says "
              "act=f32");
@@ -111,7 +111,7 @@ class Layer {
   void require_scales() const {
     const bool scales = std::any_of(program_.ops.begin(), program_.ops.end(),
                                     [](const Op& op) { return op.kind == OpKind::scale; });
-    if (numerics_.weights == WeightType::int8 && !scales)
+    if (numerics_.weights == NumberFormat::int8 && !scales)
       refuse(
           "layer_c4", {},
           "weights=int8 multiplies every projection by its scale, by a line like 'hs : BLF_zyx = "
@@ -128,7 +128,7 @@ class Layer {
     if (m.kind == Role::Kind::previous) return row->cache;
     if (m.kind == Role::Kind::prefix) return false;  // a layer in a file has one cache
     if (m.kind == Role::Kind::input) return row->of_layer_input;
-    if (m.kind == Role::Kind::scaled && numerics_.weights != WeightType::int8) return false;
+    if (m.kind == Role::Kind::scaled && numerics_.weights != NumberFormat::int8) return false;
     return row->kind == ValueKind::constant || (row->per_layer && row->in_model(config_));
   }
 
@@ -195,7 +195,7 @@ class Layer {
 
   void require_weight(const ValueDecl& input) const {
     if (has(input.role)) return;
-    if (has_weight(config_, input.role.name, WeightType::int8))
+    if (has_weight(config_, input.role.name, NumberFormat::int8))
       refuse("layer_c1", input.line,
              fmt::format("{}: '{}' is a weight of weights=int8 alone; the case says weights={}",
                          input.name, input.role.name, shardproof::to_string(numerics_.weights)));

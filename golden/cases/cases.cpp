@@ -216,10 +216,10 @@ std::optional<Case> attempt(Choices& choose, const strata::Stratum& stratum) {
   if (kind.regime == Regime::field && choose.percent(75))
     m.V = std::max(m.V, (c.batch * (c.prompt + c.gen - 1) + n - 1) / n * n);
   c.seed = static_cast<std::uint64_t>(choose.below(1'000'000));
-  if (choose.percent(40)) m.cache = choose.of({CacheType::f32, CacheType::bf16});
+  if (choose.percent(40)) m.cache = choose.of({NumberFormat::f32, NumberFormat::bf16});
   if (kind.regime != Regime::field && choose.percent(kind.regime == Regime::f32 ? 50 : 30))
-    c.numerics.wire = FloatType::bf16;
-  if (kind.regime == Regime::f32 && choose.percent(30)) c.numerics.acc = FloatType::bf16;
+    c.numerics.wire = NumberFormat::bf16;
+  if (kind.regime == Regime::f32 && choose.percent(30)) c.numerics.acc = NumberFormat::bf16;
   if (of_palm && choose.percent(20)) m.eps = choose.percent(50) ? 1e-5 : 0.5;
   if (choose.percent(20)) m.softmax = Softmax::base2;
   if (choose.percent(20)) m.positions = 2 * (c.prompt + c.gen);  // not many more than needed

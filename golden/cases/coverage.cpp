@@ -25,11 +25,10 @@ void Coverage::add(const Case& c) {
   }
   if (c.lengths.given()) ++counts_["rows of unequal length"];
   if (c.prefix.given()) ++counts_["shared prefixes"];
-  if (c.numerics.acc == FloatType::bf16) ++counts_["acc bf16"];
-  if (c.numerics.wire == FloatType::bf16)
+  if (c.numerics.acc == NumberFormat::bf16) ++counts_["acc bf16"];
+  if (c.numerics.wire == NumberFormat::bf16)
     ++counts_[c.numerics.regime == Regime::f32 ? "wire bf16, regime f32" : "wire bf16, exact"];
-  if (c.model.cache != CacheType::as_act)
-    ++counts_[fmt::format("cache {}", shardproof::to_string(c.model.cache))];
+  if (c.model.cache) ++counts_[fmt::format("cache {}", shardproof::to_string(*c.model.cache))];
   if (c.sampling.sample == Sample::random) ++counts_["sample random"];
   if (odd(X) || odd(Y) || odd(Z)) ++counts_["an odd axis of 3 or more"];
   if (c.model.block == Block::serial) ++counts_["serial blocks"];

@@ -33,7 +33,7 @@ void add_model(const ModelConfig& m, std::vector<std::string>& all) {
   add_either(m.Q <= 4, "Q<=4", "Q>4");
   all.emplace_back(m.K == 1 ? "K=1" : m.K == m.H ? "K=H" : "1<K<H");
   add("block", to_string(m.block));
-  add("cache", m.cache == CacheType::as_act ? "as act" : to_string(m.cache));
+  add("cache", m.cache ? to_string(*m.cache) : "as act");
   add("softmax", to_string(m.softmax));
   add_either(m.positions == usual.positions, "positions=2048", "another positions");
   if (m.preset != usual.preset) return;  // a preset's formulas count as one value

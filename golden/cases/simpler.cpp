@@ -117,7 +117,7 @@ std::vector<Case> simpler(const Case& c) {
   });
   propose([](Case& next) {
     next.numerics.regime = Regime::exact, next.numerics.schedule = Schedule::group;
-    next.numerics.acc = FloatType::f32;
+    next.numerics.acc = NumberFormat::f32;
   });
   reset(&Case::numerics, &Numerics::schedule, &Numerics::loop, &Numerics::acc, &Numerics::wire,
         &Numerics::act, &Numerics::weights);

@@ -14,8 +14,6 @@
 namespace shardproof::cases::strata {
 namespace {
 
-constexpr std::array kWeightTypes{WeightType::f32, WeightType::bf16, WeightType::int8};
-constexpr std::array kActTypes{ActType::f32, ActType::bf16};
 constexpr std::array kRegimes{Regime::exact, Regime::f32};  // these strata take all other choices
 constexpr std::array kLoops{Loop::none, Loop::one_way, Loop::both_full, Loop::both_half};
 constexpr std::array kTori{TorusClass::one_chip, TorusClass::axis_of_1, TorusClass::equal,
@@ -44,11 +42,11 @@ void shuffle(std::vector<T>& all, std::uint64_t stream) {
 /// three. So any four of the five take all combinations of their values.
 std::vector<Kind> kinds_of(std::uint64_t round) {
   std::vector<Kind> all;
-  for (std::size_t w = 0; w < kWeightTypes.size(); ++w)
+  for (std::size_t w = 0; w < kWeightFormats.size(); ++w)
     for (std::size_t l = 0; l < kLoops.size(); ++l)
       for (std::size_t t = 0; t < kTori.size(); ++t)
-        for (std::size_t a = 0; a < kActTypes.size(); ++a)
-          all.push_back({kWeightTypes[w], kActTypes[a], kRegimes[(a + w + l + t + round) % 2],
+        for (std::size_t a = 0; a < kFloatFormats.size(); ++a)
+          all.push_back({kWeightFormats[w], kFloatFormats[a], kRegimes[(a + w + l + t + round) % 2],
                          kLoops[l], kTori[t]});
   shuffle(all, round);
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -19,8 +19,8 @@ TorusClass class_of(const Torus& torus);
 
 /// The drawn properties of a random case, apart from its strategies.
 struct Kind {
-  WeightType weights = WeightType::f32;
-  ActType act = ActType::f32;
+  NumberFormat weights = NumberFormat::f32;
+  NumberFormat act = NumberFormat::f32;
   Regime regime = Regime::exact;
   Loop loop = Loop::none;
   TorusClass torus = TorusClass::one_chip;

@@ -77,7 +77,7 @@ void put_weights(dump::Dump& golden, const Weights& weights,
   for (const WeightSpec& spec : weight_specs(weights.config(), weights.stored_type())) {
     const Tensor& tensor = weights.at(spec.name);
     Attributes attributes = at_layout(layouts, spec.name, tensor.shape.size());
-    if (spec.int8 && weights.stored_type() == WeightType::int8) {
+    if (spec.int8 && weights.stored_type() == NumberFormat::int8) {
       const std::vector<std::int8_t> codes(tensor.data.begin(), tensor.data.end());
       put(golden, spec.name, tensor.shape, std::span<const std::int8_t>(codes),
           std::move(attributes));
@@ -203,8 +203,8 @@ Case case_of(const dump::Dump& golden) {
 
 Weights golden_weights(const dump::Dump& golden) {
   const Case c = case_of(golden);
-  const WeightType kept =
-      c.numerics.weights == WeightType::int8 ? WeightType::int8 : WeightType::f32;
+  const NumberFormat kept =
+      c.numerics.weights == NumberFormat::int8 ? NumberFormat::int8 : NumberFormat::f32;
   std::map<std::string, Tensor> tensors;
   for (const WeightSpec& spec : weight_specs(c.model, kept)) {
     const auto at = golden.values.find(spec.name);

@@ -46,7 +46,7 @@ std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Passes&
   const oracle::Request request{numerics, prompt, passes, c.sampling, c.seed, row_ids, threads};
   oracle::Answer answer = c.model.rows != nullptr ? oracle::graph::answer(stored, request)
                                                   : oracle::run_stored(stored, request);
-  if (numerics.weights == WeightType::bf16) weights = stored_as(weights, numerics.weights);
+  if (numerics.weights == NumberFormat::bf16) weights = stored_as(weights, numerics.weights);
   return std::make_shared<const OracleMemo::Known>(OracleMemo::Known{
       std::move(weights), std::move(stored), std::move(prompt), std::move(answer)});
 }

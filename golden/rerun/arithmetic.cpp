@@ -67,7 +67,7 @@ bool rounds_coarsely(const Arithmetic& arithmetic, const ModelConfig& config) {
     return kept == NumberFormat::bf16 || kept == NumberFormat::f16;
   };
   const TextModel* const text = text_model(config);
-  return coarse(arithmetic.values) || config.cache == CacheType::bf16 ||
+  return coarse(arithmetic.values) || config.cache == NumberFormat::bf16 ||
          (text != nullptr && has_any(text->flat(), {ModelOp::bf16}));
 }
 

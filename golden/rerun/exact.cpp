@@ -36,7 +36,7 @@ oracle::Answer exact_of(const Question& question, const Numerics& numerics, int 
                           .threads = threads};
   request.numerics.regime = Regime::exact;
   request.numerics.schedule = Schedule::group;
-  request.numerics.acc = FloatType::f32;
+  request.numerics.acc = NumberFormat::f32;
   for (PassPlan& pass : passes) {
     put(pass, question.ids.at(pass.name), question.passes.prefix(), request.prompt);
     if (pass.phase == Phase::decode) pass.phase = Phase::prefill;

@@ -53,7 +53,7 @@ Model<Real>::Model(const Weights& weights)
       score_scale(
           static_cast<Real>(scale_of_scores(config.softmax, static_cast<double>(config.Q)))),
       logit_scale(static_cast<Real>(scale_of_logits(config))) {
-  const WeightType stored = weights.stored_type();
+  const NumberFormat stored = weights.stored_type();
   for (const auto& [name, of] : composites_of(config, stored)) {
     if (!value_row(name)->per_layer)
       (of.kind == CompositeKind::lookup ? embedding : head)

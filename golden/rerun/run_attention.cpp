@@ -52,7 +52,7 @@ template <class Real>
 void Run<Real>::append(const Part<Real>& part) {
   const std::size_t KQ = at(model_.config.K * model_.config.Q);
   Vector added = operand(part, 0);
-  if (model_.config.cache == CacheType::bf16)
+  if (model_.config.cache == NumberFormat::bf16)
     for (Real& number : added) number = kept_as(number, NumberFormat::bf16);
   std::vector<Vector>& rows = caches_of_layer()[part.name];
   rows.resize(at(plan_.batch()));

@@ -79,10 +79,10 @@ scalar::Setting setting_of(const RunPlan& plan, const PassPlan& pass, const Op& 
           .torus = plan.programs(pass.phase).torus,
           .schedule = numerics.schedule,
           .rows = pass.rows,
-          .act_bf16 = numerics.act == ActType::bf16,
+          .act_bf16 = numerics.act == NumberFormat::bf16,
           .prefix = pass.prefix.length,
-          .acc_bf16 = numerics.acc == FloatType::bf16 && multiplies_weights(role, rows),
-          .wire_bf16 = numerics.wire == FloatType::bf16 && travels_rounded(role, rows),
+          .acc_bf16 = numerics.acc == NumberFormat::bf16 && multiplies_weights(role, rows),
+          .wire_bf16 = numerics.wire == NumberFormat::bf16 && travels_rounded(role, rows),
           .placed_V = dim_padding(plan.source_case).placed('V', plan.source_case.model.V),
           .draws = role.kind == Role::Kind::stat ? draws_of(plan, pass) : Draws()};
 }

@@ -19,7 +19,7 @@ const FieldDegree kInteger{0, {}, {}};
 /// Counts of the lines of one pass after the other.
 class TextDegrees {
  public:
-  TextDegrees(const TextModel& model, ActType act)
+  TextDegrees(const TextModel& model, NumberFormat act)
       : model_(model), act_(act), extents_(model.sizes().extents) {}
 
   void add(const PassPlan& pass) {
@@ -102,12 +102,12 @@ class TextDegrees {
       case ModelOp::max:
         return function("score to max", e.args[0]);
       case ModelOp::store:
-        return act_ == ActType::bf16 ? function("bf16", e.args[0]) : of(0);
+        return act_ == NumberFormat::bf16 ? function("bf16", e.args[0]) : of(0);
       case ModelOp::within:
         // Exact on integers, which have the degree 0; otherwise a function.
         return of(0) == kInteger ? kInteger : function("within", e.args[0]);
       case ModelOp::sum:
-        if (e.parameters.size() == 2 && act_ == ActType::bf16)
+        if (e.parameters.size() == 2 && act_ == NumberFormat::bf16)
           return greater_degree(of(0), function("bf16", e.args[0]));
         return of(0);
       case ModelOp::mean:
@@ -170,7 +170,7 @@ class TextDegrees {
   static constexpr int kFirstDivision = 1 << 28;
 
   const TextModel& model_;
-  ActType act_;
+  NumberFormat act_;
   std::map<char, std::int64_t> extents_;
   std::map<std::string, FieldDegree, std::less<>> values_;
   std::map<std::string, std::string, std::less<>> letters_;
@@ -182,7 +182,7 @@ class TextDegrees {
 
 }  // namespace
 
-FieldCounts counts_of_text(const TextModel& model, ActType act, const Passes& passes) {
+FieldCounts counts_of_text(const TextModel& model, NumberFormat act, const Passes& passes) {
   TextDegrees degrees(model, act);
   for (std::int64_t i = 0; i < passes.size(); ++i) degrees.add(passes.at(i));
   return std::move(degrees.counts);

@@ -29,7 +29,7 @@ class FieldRun {
     Numerics& n = plan_.source_case.numerics;
     n.regime = Regime::field;
     n.schedule = Schedule::group;
-    n.acc = n.wire = FloatType::f32;
+    n.acc = n.wire = NumberFormat::f32;
     // The field samples greedily.
     if (plan.source_case.sampling.sample == Sample::random) {
       plan_.source_case.sampling = {};

@@ -169,8 +169,8 @@ void add_notes(Judgement& judgement, const RunPlan& plan) {
 /// Returns the case's rounding that the field leaves out: ", but for ...".
 std::string left_out(const Numerics& n) {
   std::vector<std::string_view> keys;
-  if (n.acc == FloatType::bf16) keys.emplace_back("acc=bf16");
-  if (n.wire == FloatType::bf16) keys.emplace_back("wire=bf16");
+  if (n.acc == NumberFormat::bf16) keys.emplace_back("acc=bf16");
+  if (n.wire == NumberFormat::bf16) keys.emplace_back("wire=bf16");
   return keys.empty() ? "" : fmt::format(", but for what {} rounds", fmt::join(keys, " and "));
 }
 

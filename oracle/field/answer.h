@@ -21,8 +21,8 @@ using oracle::Degree;
 /// Input of the unsharded model of the field regime.
 struct Request {
   ModelConfig config;
-  WeightType weights = WeightType::f32;
-  ActType act = ActType::f32;
+  NumberFormat weights = NumberFormat::f32;
+  NumberFormat act = NumberFormat::f32;
   IntTensor ids;  ///< int32 [B, P]: id of row b at position t, in prefill and decode
   Passes passes;
   FieldSetting setting;

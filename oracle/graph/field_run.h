@@ -18,7 +18,7 @@ namespace shardproof::oracle::graph {
 struct FieldRequest {
   const ModelText& text;
   const TextSizes& sizes;
-  ActType act = ActType::f32;
+  NumberFormat act = NumberFormat::f32;
   IntTensor ids;  ///< int32 [B, P]: id of row b at position t, in prefill and decode
   Passes passes;  ///< rows of unequal length run alone
   FieldSetting setting;

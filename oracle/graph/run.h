@@ -21,7 +21,7 @@ namespace shardproof::oracle::graph {
 struct Request {
   const ModelText& text;
   const TextSizes& sizes;
-  ActType act = ActType::f32;
+  NumberFormat act = NumberFormat::f32;
   IntTensor prompt;  ///< int32 [B, L]
   Passes passes;
   Sampling sampling = {};

@@ -68,16 +68,16 @@ std::vector<float> quantize(const std::vector<Matrix>& matrices, size_t channels
 
 }  // namespace
 
-Weights as_stored(const Weights& weights, WeightType type) {
+Weights as_stored(const Weights& weights, NumberFormat type) {
   const ModelConfig& config = weights.config();
-  if (weights.stored_type() == WeightType::int8) {
-    if (type != WeightType::int8)
+  if (weights.stored_type() == NumberFormat::int8) {
+    if (type != NumberFormat::int8)
       throw Error("weights_int8", "the weights are kept as int8, and another type is asked for");
     return weights;
   }
-  if (type == WeightType::f32) return weights;
+  if (type == NumberFormat::f32) return weights;
   std::map<std::string, Tensor> tensors(weights.all().begin(), weights.all().end());
-  if (type == WeightType::bf16) {
+  if (type == NumberFormat::bf16) {
     for (const WeightSpec& spec : weight_specs(config))
       if (spec.matrix)
         for (float& v : tensors.at(spec.name).data) v = bf16(v);
@@ -98,7 +98,7 @@ Weights as_stored(const Weights& weights, WeightType type) {
       scale.data = quantize(matrices, scale.data.size());
       tensors.emplace(weight_id(layer, row->name, rows), std::move(scale));
     }
-  return {kept, std::move(tensors), WeightType::int8};
+  return {kept, std::move(tensors), NumberFormat::int8};
 }
 
 }  // namespace shardproof::oracle

@@ -48,7 +48,7 @@ inline bool serial_only(const Strategy& strategy) {
 
 /// A run whose prefill is the strategy, with the smallest batch and prompt that it divides.
 inline Case run_under(const Strategy& strategy, ModelConfig model, const Torus& torus,
-                      ActType act = ActType::f32) {
+                      NumberFormat act = NumberFormat::f32) {
   Case run;
   run.torus = torus;
   run.model = std::move(model);
@@ -64,7 +64,7 @@ inline Case run_under(const Strategy& strategy, ModelConfig model, const Torus& 
 
 /// The programs of the strategy's phase in such a run.
 inline PhasePrograms phase_under(const Strategy& strategy, const ModelConfig& model,
-                                 const Torus& torus, ActType act = ActType::f32) {
+                                 const Torus& torus, NumberFormat act = NumberFormat::f32) {
   return make_plan(run_under(strategy, model, torus, act)).prefill;
 }
 

@@ -13,7 +13,7 @@
 namespace shardproof {
 
 /// A small model whose every dim 24 chips divide; K key/value heads.
-inline Case small(int K, ActType act = ActType::f32) {
+inline Case small(int K, NumberFormat act = NumberFormat::f32) {
   Case c = parse_case(fmt::format(
       "torus=4x2x3 model=palm-tiny,layers=2,E=24,F=24,H=24,K={},Q=2,V=24 batch=24 prompt=3 gen=3",
       K));

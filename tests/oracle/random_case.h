@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <ostream>
 
 #include "oracle/model/oracle.h"
@@ -62,11 +63,12 @@ inline Drawn draw_case() {
   c.logit_scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(c.E)));
   c.softmax = *rc::gen::element(Softmax::base_e, Softmax::base2);
   c.positions = 16;
-  c.cache = *rc::gen::element(CacheType::as_act, CacheType::f32, CacheType::bf16);
+  c.cache = *rc::gen::element<std::optional<NumberFormat>>(std::nullopt, NumberFormat::f32,
+                                                           NumberFormat::bf16);
   d.seed = static_cast<std::uint64_t>(draw(1, 1000));
   Numerics& n = d.request.numerics;
-  n.weights = *rc::gen::element(WeightType::f32, WeightType::bf16, WeightType::int8);
-  n.act = *rc::gen::element(ActType::f32, ActType::bf16);
+  n.weights = *rc::gen::element(NumberFormat::f32, NumberFormat::bf16, NumberFormat::int8);
+  n.act = *rc::gen::element(NumberFormat::f32, NumberFormat::bf16);
   d.request.prompt = generate_prompt(c, d.seed, draw(1, 3), draw(1, 6));
   d.chunk = draw(0, 4);
   d.gen = draw(1, 3);

@@ -51,8 +51,8 @@ inline VectorCase read_case(const fs::path& folder) {
   c.positions = tensors.at("rope_cos").shape.at(0);
 
   oracle::Request request;
-  request.numerics.weights = parse_weight_type(json.at("weights").get<std::string>());
-  request.numerics.act = parse_act_type(json.at("act").get<std::string>());
+  request.numerics.weights = parse_weight_format(json.at("weights").get<std::string>());
+  request.numerics.act = parse_act_format(json.at("act").get<std::string>());
   request.prompt = read_npy<std::int32_t>(folder / "tokens.npy");
   const std::int64_t chunk = json.at("chunk"), gen = json.at("gen");
   request.passes = Passes(request.prompt.shape[0], request.prompt.shape[1], chunk, gen);

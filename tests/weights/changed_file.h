@@ -27,7 +27,7 @@ inline Weights small() { return generate_weights(parse_model(kModel), 1); }
 inline Weights int8_of(const ModelConfig& config, std::uint64_t seed) {
   const Weights whole = generate_weights(config, seed);
   std::map<std::string, Tensor> tensors;
-  for (const WeightSpec& spec : weight_specs(config, WeightType::int8)) {
+  for (const WeightSpec& spec : weight_specs(config, NumberFormat::int8)) {
     if (!spec.int8 && !spec.scale) {
       tensors.emplace(spec.name, whole.at(spec.name));
       continue;
@@ -41,7 +41,7 @@ inline Weights int8_of(const ModelConfig& config, std::uint64_t seed) {
     }
     tensors.emplace(spec.name, std::move(made));
   }
-  return {config, std::move(tensors), WeightType::int8};
+  return {config, std::move(tensors), NumberFormat::int8};
 }
 inline Weights small_int8(const std::string& more = "") {
   return int8_of(parse_model(kModel + more), 1);

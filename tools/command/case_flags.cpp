@@ -141,7 +141,7 @@ Case CaseFlags::parse(const std::string& line) const {
   // The model keys that the case sets must match the file; the file defines the others. The cache
   // type is not part of the weights: the case's applies.
   ModelConfig held = weights_->config();
-  if (c.model.cache != CacheType::as_act) held.cache = c.model.cache;
+  if (c.model.cache) held.cache = c.model.cache;
   ModelConfig asked = held;
   if (has("model", line)) {
     asked = c.model;
@@ -149,15 +149,15 @@ Case CaseFlags::parse(const std::string& line) const {
   } else if (has("block", line)) {
     asked.block = c.model.block;
   }
-  if (weights_->stored_type() == WeightType::int8) {
+  if (weights_->stored_type() == NumberFormat::int8) {
     const bool shorthand = has("numerics", line);
-    if ((has("weights", line) || shorthand) && c.numerics.weights != WeightType::int8)
+    if ((has("weights", line) || shorthand) && c.numerics.weights != NumberFormat::int8)
       throw Error("weights_int8",
                   fmt::format("{} holds int8 weights, the case says weights={}{}; legal: {}",
                               *weights_file_, to_string(c.numerics.weights),
                               shorthand ? " by numerics" : "",
                               shorthand ? "leave numerics out" : "int8, or leave weights out"));
-    c.numerics.weights = WeightType::int8;
+    c.numerics.weights = NumberFormat::int8;
   }
   if (!same_model(asked, held))
     throw Error("weights_model", fmt::format("{} holds {}, the case requires {}", *weights_file_,

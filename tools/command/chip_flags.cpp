@@ -22,9 +22,9 @@ cost::Chip ChipFlags::chip() const {
   return cost::find_chip(name_, cost::load_chips(file_));
 }
 
-WeightType type_of_flag(const CLI::App& verb, const std::string& flag, const std::string& word) {
+NumberFormat type_of_flag(const CLI::App& verb, const std::string& flag, const std::string& word) {
   const std::vector<std::string> legal{"f32", "bf16", "int8"};
-  for (WeightType type : {WeightType::f32, WeightType::bf16, WeightType::int8})
+  for (const NumberFormat type : kWeightFormats)
     if (to_string(type) == word) return type;
   const std::string near = nearest(word, legal);
   throw Error("flag_c9", fmt::format("{} {}:{} legal: f32, bf16, int8 ({})", flag, word,

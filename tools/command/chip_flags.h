@@ -23,6 +23,6 @@ class ChipFlags {
 
 /// Parses the type given to `flag`, e.g. "bf16". Throws Error("flag_c9", ...) naming the legal
 /// words.
-WeightType type_of_flag(const CLI::App& verb, const std::string& flag, const std::string& word);
+NumberFormat type_of_flag(const CLI::App& verb, const std::string& flag, const std::string& word);
 
 }  // namespace shardproof::tools

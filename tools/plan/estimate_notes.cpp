@@ -14,7 +14,7 @@ constexpr const char* kComparison =
 
 std::string embedding_notes(const cost::PlanRequest& request) {
   std::string out;
-  for (const WeightType weights : request.weights)
+  for (const NumberFormat weights : request.weights)
     if (const std::string note = cost::embeddings_note(weights); !note.empty())
       out += wrapped(note, kWidth, "") + "\n";
   return out;
@@ -29,7 +29,7 @@ std::string estimate_notes(const cost::PlanRequest& request) {
 }
 
 void add_embedding_types(const cost::PlanRequest& request, nlohmann::json& out) {
-  for (const WeightType weights : request.weights)
+  for (const NumberFormat weights : request.weights)
     out["embeddings"][std::string(to_string(weights))] =
         to_string(cost::embeddings_beside(weights));
 }

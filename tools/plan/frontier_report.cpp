@@ -20,7 +20,7 @@ const char* name_of(const FrontierReport::Phase& phase) {
 }
 
 std::vector<const Choice*> of_weights(const std::vector<const Choice*>& points,
-                                      WeightType weights) {
+                                      NumberFormat weights) {
   std::vector<const Choice*> some;
   std::copy_if(points.begin(), points.end(), std::back_inserter(some),
                [&](const Choice* point) { return point->weights() == weights; });
@@ -28,14 +28,14 @@ std::vector<const Choice*> of_weights(const std::vector<const Choice*>& points,
 }
 
 double utilization_of(const FrontierReport& report, const Candidate& one) {
-  return one.flops_utilization(report.parameters, report.request->chip.peak(WeightType::bf16));
+  return one.flops_utilization(report.parameters, report.request->chip.peak(NumberFormat::bf16));
 }
 
 /// Calls `write(phase, choice, on_frontier)` for every point.
 template <class Write>
 void for_points(const FrontierReport& report, const Write& write) {
   for (const FrontierReport::Phase& phase : report.phases)
-    for (const WeightType weights : report.request->weights) {
+    for (const NumberFormat weights : report.request->weights) {
       const std::vector<const Choice*> points = of_weights(phase.points, weights);
       const std::vector<const Choice*> best = cost::frontier(points);
       for (const Choice* point : points)
@@ -65,7 +65,7 @@ std::string frontier_text(const FrontierReport& report) {
   const cost::PlanRequest& r = *report.request;
   std::string out = estimate_notes(r);
   for (const FrontierReport::Phase& phase : report.phases)
-    for (const WeightType weights : r.weights) {
+    for (const NumberFormat weights : r.weights) {
       const std::vector<const Choice*> best = cost::frontier(of_weights(phase.points, weights));
       if (best.empty()) continue;
       out += fmt::format(

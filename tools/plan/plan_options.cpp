@@ -166,10 +166,10 @@ cost::PlanRequest plan_request(const PlanOptions& o) {
                                      {{"prefill", cost::PlanPhase::prefill},
                                       {"decode", cost::PlanPhase::decode},
                                       {"both", cost::PlanPhase::both}});
-  r.weights = word_of<std::vector<WeightType>>("--weights", o.weights,
-                                               {{"any", {WeightType::bf16, WeightType::int8}},
-                                                {"bf16", {WeightType::bf16}},
-                                                {"int8", {WeightType::int8}}});
+  r.weights = word_of<std::vector<NumberFormat>>("--weights", o.weights,
+                                                 {{"any", {NumberFormat::bf16, NumberFormat::int8}},
+                                                  {"bf16", {NumberFormat::bf16}},
+                                                  {"int8", {NumberFormat::int8}}});
   r.goal = word_of<cost::Goal>(
       "--minimize", !o.minimize.empty() ? o.minimize : (o.latency.empty() ? "latency" : "cost"),
       {{"latency", cost::Goal::latency}, {"cost", cost::Goal::cost}});

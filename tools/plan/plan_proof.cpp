@@ -83,7 +83,7 @@ ModelConfig small_model(const ModelConfig& model, const ProvenPhases& phases) {
 }
 
 /// Returns the command with the first phase as prefill and the last as decode.
-std::string command_of(const ProvenPhases& phases, const ModelConfig& model, WeightType weights,
+std::string command_of(const ProvenPhases& phases, const ModelConfig& model, NumberFormat weights,
                        const std::string& layouts_file, const std::string& decode_torus = "") {
   const std::int64_t positions = blocks_of('L', phases);
   const auto& [prefill, torus] = phases.front();

@@ -73,7 +73,7 @@ std::string heading(const PlanReport& report) {
 
 double utilization(const PlanReport& report, const Candidate& one) {
   return one.flops_utilization(report.plan->parameters,
-                               report.request->chip.peak(WeightType::bf16));
+                               report.request->chip.peak(NumberFormat::bf16));
 }
 
 std::string rows_of(const Candidate& one) {

@@ -44,7 +44,7 @@ std::vector<cost::Choice> fastest_choices(cost::PlanRequest request, cost::PlanP
   request.alone = true;
   const cost::Plan plan = cost::make_plan(request);
   cost::require_choice(plan, request);
-  std::map<std::tuple<std::string, WeightType, std::int64_t>, cost::Choice> fastest;
+  std::map<std::tuple<std::string, NumberFormat, std::int64_t>, cost::Choice> fastest;
   for (const cost::Choice& choice : plan.choices)  // best first
     fastest.try_emplace({choice.torus().to_string(), choice.weights(), choice.batch()}, choice);
   std::vector<cost::Choice> choices;
@@ -98,7 +98,7 @@ SplitPlan plan_two_slices(const cost::PlanRequest& request, cost::SplitGoal goal
   goal.cache_bytes = bytes_of(NumberFormat::bf16);
   cost::PlanRequest of_one = request;
   of_one.batches = {1};
-  std::map<WeightType, SlicesOfType> types;
+  std::map<NumberFormat, SlicesOfType> types;
   for (cost::Choice& c : fastest_choices(std::move(of_one), cost::PlanPhase::prefill))
     types[c.weights()].prefills.push_back(std::move(c));
   for (cost::Choice& c : fastest_choices(request, cost::PlanPhase::decode))
@@ -108,7 +108,7 @@ SplitPlan plan_two_slices(const cost::PlanRequest& request, cost::SplitGoal goal
   const auto order = [](const SplitPlan& p) {
     return std::tuple(p.split.chips(), p.split.ttft, p.split.tpot);
   };
-  for (const WeightType type : request.weights) {
+  for (const NumberFormat type : request.weights) {
     const SlicesOfType& of = types[type];
     if (of.prefills.empty() || of.decodes.empty()) continue;
     try {

@@ -64,8 +64,8 @@ void add_flops(FactSheet& sheet, const std::string& member, const std::string& l
 }
 
 /// Adds the storage types of W matrices, embedding and unembedding.
-void add_kept(FactSheet& sheet, WeightType weights) {
-  const auto add = [&](const std::string& member, const std::string& label, WeightType type) {
+void add_kept(FactSheet& sheet, NumberFormat weights) {
+  const auto add = [&](const std::string& member, const std::string& label, NumberFormat type) {
     sheet.add(member, label, to_string(type), std::string(to_string(type)));
   };
   add("weights", "W matrices are", weights);
@@ -116,7 +116,7 @@ int pipeline(const CostFlags& o, const CLI::App& verb) {
   cost::PipelineSetting s = o.pipeline;
   s.model = read_model(o.model);
   s.weights = type_of_flag(verb, "--weights", o.weights);
-  s.act = parse_act_type(o.act);
+  s.act = parse_act_format(o.act);
   s.batch = o.batch;
   s.tokens = o.tokens;
   s.context = o.context;
@@ -154,9 +154,8 @@ int experts(const CostFlags& o, const CLI::App& verb) {
     if (verb.count("--top") == 0) x.top = own->top;
   }
   const cost::Chip chip = o.chip.chip();
-  const cost::ElementBytes bytes = cost::element_bytes(
-      type_of_flag(verb, "--weights", o.weights),
-      parse_act_type(o.act) == ActType::bf16 ? WeightType::bf16 : WeightType::f32);
+  const cost::ElementBytes bytes =
+      cost::element_bytes(type_of_flag(verb, "--weights", o.weights), parse_act_format(o.act));
   const cost::ExpertsCost c = cost::experts_cost(model, x, bytes, chip);
   FactSheet sheet(fmt::format("{}, FFN of one layer: {} experts, top {}, {} tokens on {} {}",
                               print_model(model), x.experts, x.top, x.tokens, x.chips, chip.name));
@@ -176,7 +175,7 @@ int experts(const CostFlags& o, const CLI::App& verb) {
 int offload(const CostFlags& o, const CLI::App& verb) {
   const cost::OffloadSetting s{read_model(o.model),
                                type_of_flag(verb, "--weights", o.weights),
-                               parse_act_type(o.act),
+                               parse_act_format(o.act),
                                o.batch,
                                o.tokens,
                                o.context};

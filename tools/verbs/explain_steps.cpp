@@ -143,7 +143,7 @@ void print_text(const Program& layer, const Subject& of) {
   fmt::print("# One layer of {} as a program (docs/program.md).\n", of.title);
   // A layer for int8 weights has scales; others have none.
   const std::string storage =
-      fmt::format("{}act={}", c.numerics.weights == WeightType::int8 ? "weights=int8 " : "",
+      fmt::format("{}act={}", c.numerics.weights == NumberFormat::int8 ? "weights=int8 " : "",
                   to_string(c.numerics.act));
   fmt::print("# Written for model {}, {}.\n", model_text(c), storage);
   fmt::print("# The torus enters by what it divides; the caches of K={} heads on {} are {}.\n",

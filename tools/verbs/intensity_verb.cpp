@@ -35,8 +35,8 @@ struct IntensityFlags {
 struct Setting {
   ModelConfig model;
   cost::Chip chip;
-  WeightType type;
-  WeightType weights;
+  NumberFormat type;
+  NumberFormat weights;
 
   cost::ElementBytes bytes() const { return cost::element_bytes(weights, type); }
   cost::Roofline roofline(double flops, double bytes_moved) const {
@@ -132,8 +132,9 @@ void print_pass(const NamedPass& named, const Setting& setting) {
 }
 
 int show(const IntensityFlags& o, const CLI::App& verb) {
-  const WeightType type = type_of_flag(verb, "--dtype", o.dtype);
-  const WeightType weights = o.weights.empty() ? type : type_of_flag(verb, "--weights", o.weights);
+  const NumberFormat type = type_of_flag(verb, "--dtype", o.dtype);
+  const NumberFormat weights =
+      o.weights.empty() ? type : type_of_flag(verb, "--weights", o.weights);
   const Setting setting{read_model(o.model), o.chip.chip(), type, weights};
   const double ridge = cost::ridge_point(setting.chip, type);
   std::vector<NamedPass> passes;

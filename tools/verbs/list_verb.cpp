@@ -164,7 +164,7 @@ int list_chips(bool json) {
       continue;
     }
     nlohmann::json peaks = nlohmann::json::object();
-    for (WeightType type : {WeightType::f32, WeightType::bf16, WeightType::int8})
+    for (const NumberFormat type : kWeightFormats)
       if (chip.has_peak(type)) peaks[std::string(to_string(type))] = chip.peak(type);
     entries.push_back({{"chip", chip.name},
                        {"description", chip.description},

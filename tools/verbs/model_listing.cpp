@@ -42,7 +42,7 @@ int print_model_listing(const std::string& model, const std::string& rounding, b
                             model));
   const ModelText text =
       is_file(model) ? load_model_text(model)
-                     : parse_model_text(text_of_model(parse_model(model), WeightType::f32,
+                     : parse_model_text(text_of_model(parse_model(model), NumberFormat::f32,
                                                       rounding.empty() ? "spec" : rounding));
   const std::string printed = print_model_text(text);
   const std::string hash = fmt::format("{:016x}", hash_of(text));

@@ -38,7 +38,7 @@ void save(const Weights& weights, const std::string& path) {
   for (const auto& [name, tensor] : weights.all()) elements += element_count(tensor.shape);
   fmt::print("{}: {} tensors, {} elements of {}{}\n", path, weights.all().size(), elements,
              print_model(weights.config()),
-             weights.stored_type() == WeightType::int8 ? ", int8 weights" : "");
+             weights.stored_type() == NumberFormat::int8 ? ", int8 weights" : "");
 }
 
 int generate(const WeightsFlags& o) {
@@ -98,16 +98,16 @@ int quantize(const WeightsFlags& o) {
   require_not_input({"OUT", o.out}, {{"IN", o.file}});
   require_replaceable(o.out, "weights_write");
   const Weights weights = load_weights(o.file);
-  if (weights.stored_type() == WeightType::int8)
+  if (weights.stored_type() == NumberFormat::int8)
     throw Error("weights_int8", fmt::format("{} holds int8 weights already; legal: a file of f32 "
                                             "weights, version {}",
-                                            o.file, weights_format(WeightType::f32)));
+                                            o.file, weights_format(NumberFormat::f32)));
   // The tensors before and after; in addition one matrix's shard, its codes and their assembly,
   // with another shard of a parallel block's output, or later the image of the file.
   double bytes = 0.0;
   double largest = 0.0;
   double image = 0.0;
-  for (const WeightSpec& spec : weight_specs(weights.config(), WeightType::int8)) {
+  for (const WeightSpec& spec : weight_specs(weights.config(), NumberFormat::int8)) {
     const auto count = static_cast<double>(element_count(spec.shape));
     bytes += 8.0 * count;
     largest = std::max(largest, count);
@@ -151,7 +151,7 @@ int inspect(const WeightsFlags& o) {
                "shape", "min", "max", "rms");
   }
   for (const WeightSpec& spec : specs) {
-    const NumberFormat type = spec.int8 && weights.stored_type() == WeightType::int8
+    const NumberFormat type = spec.int8 && weights.stored_type() == NumberFormat::int8
                                   ? NumberFormat::int8
                                   : NumberFormat::f32;
     const Tensor& t = weights.at(spec.name);

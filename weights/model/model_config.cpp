@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 #include <type_traits>
 #include <utility>
@@ -45,8 +46,8 @@ constexpr std::array<Word<Rope>, 4> kRopes{{{"half", Rope::half},
                                             {"interleaved", Rope::interleaved},
                                             {"alibi", Rope::alibi},
                                             {"none", Rope::none}}};
-constexpr std::array<Word<CacheType>, 2> kCacheTypes{
-    {{"f32", CacheType::f32}, {"bf16", CacheType::bf16}}};
+constexpr std::array<Word<std::optional<NumberFormat>>, 2> kCacheTypes{
+    {{"f32", NumberFormat::f32}, {"bf16", NumberFormat::bf16}}};
 constexpr std::array<Word<Softmax>, 2> kSoftmaxes{
     {{"base-e", Softmax::base_e}, {"base2", Softmax::base2}}};
 constexpr std::array<Word<bool>, 2> kTruths{{{"true", true}, {"false", false}}};
@@ -56,7 +57,7 @@ constexpr const auto& words_of(Ffn) { return kFfns; }
 constexpr const auto& words_of(Norm) { return kNorms; }
 constexpr const auto& words_of(Bias) { return kBiases; }
 constexpr const auto& words_of(Rope) { return kRopes; }
-constexpr const auto& words_of(CacheType) { return kCacheTypes; }
+constexpr const auto& words_of(std::optional<NumberFormat>) { return kCacheTypes; }
 constexpr const auto& words_of(Softmax) { return kSoftmaxes; }
 constexpr const auto& words_of(bool) { return kTruths; }
 
@@ -382,7 +383,6 @@ std::string_view to_string(Norm norm) { return word_for(norm); }
 std::string_view to_string(Bias bias) { return word_for(bias); }
 std::string_view to_string(Rope rope) { return word_for(rope); }
 std::string_view to_string(Softmax softmax) { return word_for(softmax); }
-std::string_view to_string(CacheType cache) { return word_for(cache); }
 
 Block parse_block(std::string_view word) { return read_word("case_block", "block", word, Block{}); }
 

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "weights/base/error.h"
 #include "weights/base/nearest.h"
+#include "weights/base/number_format.h"
 
 namespace shardproof {
 
@@ -19,8 +21,6 @@ enum class Norm { rmsnorm, layernorm };
 enum class Bias { none, norm, qkv, ffn, all };
 /// Position dependence of a score: q and k are rotated, each head adds slope·(p−t), or none.
 enum class Rope { half, interleaved, alibi, none };
-/// Storage type of k_cache and v_cache: that of activations, or the named one.
-enum class CacheType { as_act, f32, bf16 };
 /// The base of softmax, of swish and of the logits. A base-2 model has its constants folded into
 /// its weights (docs/spec.md section 2.9).
 enum class Softmax { base_e, base2 };
@@ -45,8 +45,8 @@ struct ModelConfig {
   float embed_scale = 1.0F;
   float logit_scale = 0.0F;  ///< usual_logit_scale() unless given
   Softmax softmax = Softmax::base_e;
-  std::int64_t positions = 2048;  ///< rows of the RoPE tables
-  CacheType cache = CacheType::as_act;
+  std::int64_t positions = 2048;      ///< rows of the RoPE tables
+  std::optional<NumberFormat> cache;  ///< stores k_cache and v_cache; as activations if nullopt
   /// The rows of a model that is given as a text (weights/text/text_model.h), of which only layers,
   /// E and V stand here, too; null for one of keys.
   std::shared_ptr<const ModelRows> rows = nullptr;
@@ -102,7 +102,6 @@ std::string_view to_string(Norm);
 std::string_view to_string(Bias);
 std::string_view to_string(Rope);
 std::string_view to_string(Softmax);
-std::string_view to_string(CacheType);  ///< "" for as_act, which no text contains
 /// Parses a Block. Throws Error("case_block", ...).
 Block parse_block(std::string_view word);
 

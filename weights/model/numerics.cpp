@@ -17,9 +17,14 @@ namespace {
 template <class Enum, std::size_t N>
 using Words = std::array<std::pair<std::string_view, Enum>, N>;
 
-constexpr Words<WeightType, 3> kWeightTypes{
-    {{"f32", WeightType::f32}, {"bf16", WeightType::bf16}, {"int8", WeightType::int8}}};
-constexpr Words<ActType, 2> kActTypes{{{"f32", ActType::f32}, {"bf16", ActType::bf16}}};
+template <std::size_t N>
+constexpr Words<NumberFormat, N> words_of_formats(const std::array<NumberFormat, N>& formats) {
+  Words<NumberFormat, N> words;
+  for (std::size_t i = 0; i < N; ++i) words[i] = {to_string(formats[i]), formats[i]};
+  return words;
+}
+constexpr auto kWeightWords = words_of_formats(kWeightFormats);
+constexpr auto kFloatWords = words_of_formats(kFloatFormats);
 constexpr Words<Regime, 3> kRegimes{
     {{"exact", Regime::exact}, {"f32", Regime::f32}, {"field", Regime::field}}};
 constexpr Words<Schedule, 4> kSchedules{{{"group", Schedule::group},
@@ -30,39 +35,42 @@ constexpr Words<Loop, 4> kLoops{{{"none", Loop::none},
                                  {"one-way", Loop::one_way},
                                  {"both-full", Loop::both_full},
                                  {"both-half", Loop::both_half}}};
-constexpr Words<FloatType, 2> kFloatTypes{{{"f32", FloatType::f32}, {"bf16", FloatType::bf16}}};
 
-constexpr const auto& words_of(WeightType) { return kWeightTypes; }
-constexpr const auto& words_of(ActType) { return kActTypes; }
-constexpr const auto& words_of(Regime) { return kRegimes; }
-constexpr const auto& words_of(Schedule) { return kSchedules; }
-constexpr const auto& words_of(Loop) { return kLoops; }
-constexpr const auto& words_of(FloatType) { return kFloatTypes; }
-
-template <class Enum>
-std::string_view word_for(Enum value) {
-  return word_in(words_of(value), value);
+/// Returns the words of a field's values.
+template <auto Field>
+constexpr const auto& words_of() {
+  using Value = std::remove_cvref_t<decltype(Numerics{}.*Field)>;
+  if constexpr (std::is_same_v<Value, Regime>)
+    return kRegimes;
+  else if constexpr (std::is_same_v<Value, Schedule>)
+    return kSchedules;
+  else if constexpr (std::is_same_v<Value, Loop>)
+    return kLoops;
+  else if constexpr (Field == &Numerics::weights)
+    return kWeightWords;
+  else
+    return kFloatWords;
 }
 
-/// Returns the words of an enum: "group, ring, tree".
-template <class Enum>
+/// Returns the words in one text: "group, ring, tree".
+template <auto Field>
 std::string_view joined() {
-  static const std::string text = fmt::format("{}", fmt::join(words_in(words_of(Enum{})), ", "));
+  static const std::string text = fmt::format("{}", fmt::join(words_in(words_of<Field>()), ", "));
   return text;
 }
 
-template <class Enum>
-Enum read(std::string_view key, std::string_view word) {
-  if (const std::optional<Enum> value = value_in(words_of(Enum{}), word)) return *value;
-  throw Error("case_numerics", fmt::format("{}={:?}; legal: {}", key, word, joined<Enum>()));
+template <auto Field>
+auto read(std::string_view key, std::string_view word) {
+  if (const auto value = value_in(words_of<Field>(), word)) return *value;
+  throw Error("case_numerics", fmt::format("{}={:?}; legal: {}", key, word, joined<Field>()));
 }
 
 template <auto Field>
 NumericsKey key(std::string_view name) {
-  using Enum = std::remove_cvref_t<decltype(Numerics{}.*Field)>;
-  return {name, joined<Enum>(), [](const Numerics& numerics) { return word_for(numerics.*Field); },
+  return {name, joined<Field>(),
+          [](const Numerics& numerics) { return word_in(words_of<Field>(), numerics.*Field); },
           [](std::string_view key, Numerics& numerics, std::string_view word) {
-            numerics.*Field = read<Enum>(key, word);
+            numerics.*Field = read<Field>(key, word);
           }};
 }
 
@@ -84,31 +92,32 @@ void validate(const Numerics& numerics) {
                 fmt::format("schedule={} needs regime=f32: {} sums have no order; legal: "
                             "schedule=group, or regime=f32",
                             to_string(numerics.schedule), to_string(numerics.regime)));
-  if (numerics.acc != FloatType::f32)
+  if (numerics.acc != NumberFormat::f32)
     throw Error("case_numerics",
                 fmt::format("acc={} needs regime=f32: {}; legal: acc=f32, or regime=f32",
                             to_string(numerics.acc),
                             numerics.regime == Regime::field
                                 ? "sums of the field are never rounded"
                                 : "an exact sum is rounded once, when it is complete"));
-  if (numerics.regime == Regime::field && numerics.wire != FloatType::f32)
+  if (numerics.regime == Regime::field && numerics.wire != NumberFormat::f32)
     throw Error("case_numerics",
                 fmt::format("wire={} with regime=field: its sums are never rounded; legal: "
                             "wire=f32, or regime=exact, f32",
                             to_string(numerics.wire)));
 }
 
-std::string_view to_string(WeightType type) { return word_for(type); }
-std::string_view to_string(ActType type) { return word_for(type); }
-std::string_view to_string(Regime regime) { return word_for(regime); }
-std::string_view to_string(Schedule schedule) { return word_for(schedule); }
-std::string_view to_string(Loop loop) { return word_for(loop); }
-std::string_view to_string(FloatType type) { return word_for(type); }
+std::string_view to_string(Regime regime) { return word_in(kRegimes, regime); }
+std::string_view to_string(Schedule schedule) { return word_in(kSchedules, schedule); }
+std::string_view to_string(Loop loop) { return word_in(kLoops, loop); }
 
-WeightType parse_weight_type(std::string_view word) { return read<WeightType>("weights", word); }
-ActType parse_act_type(std::string_view word) { return read<ActType>("act", word); }
-Regime parse_regime(std::string_view word) { return read<Regime>("regime", word); }
-Schedule parse_schedule(std::string_view word) { return read<Schedule>("schedule", word); }
-Loop parse_loop(std::string_view word) { return read<Loop>("loop", word); }
+NumberFormat parse_weight_format(std::string_view word) {
+  return read<&Numerics::weights>("weights", word);
+}
+NumberFormat parse_act_format(std::string_view word) { return read<&Numerics::act>("act", word); }
+Regime parse_regime(std::string_view word) { return read<&Numerics::regime>("regime", word); }
+Schedule parse_schedule(std::string_view word) {
+  return read<&Numerics::schedule>("schedule", word);
+}
+Loop parse_loop(std::string_view word) { return read<&Numerics::loop>("loop", word); }
 
 }  // namespace shardproof

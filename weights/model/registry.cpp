@@ -79,15 +79,14 @@ bool is_of(const WeightRow& scale, std::string_view matrix) {
 
 NumberFormat ValueRow::wire(const Numerics& numerics, const ModelConfig& config) const {
   if (integer) return NumberFormat::int32;
-  if (cache && config.cache != CacheType::as_act)
-    return config.cache == CacheType::bf16 ? NumberFormat::bf16 : NumberFormat::f32;
-  return stored && numerics.act == ActType::bf16 ? NumberFormat::bf16 : NumberFormat::f32;
+  if (cache && config.cache) return *config.cache;
+  return stored ? numerics.act : NumberFormat::f32;
 }
 
 NumberFormat WeightRow::wire(const Numerics& numerics) const {
   if (kind != WeightKind::matrix) return NumberFormat::f32;
-  if (numerics.weights == WeightType::int8 && contracted > 0) return NumberFormat::int8;
-  return numerics.weights == WeightType::bf16 ? NumberFormat::bf16 : NumberFormat::f32;
+  return numerics.weights == NumberFormat::int8 && contracted == 0 ? NumberFormat::f32
+                                                                   : numerics.weights;
 }
 
 const ValueRow* value_row(std::string_view name, const ModelRows* rows) {
@@ -105,16 +104,16 @@ const ValueRow& statistic_row(std::string_view norm, std::string_view statistic)
 
 namespace {
 
-bool has(const ModelConfig& config, const WeightRow& row, WeightType type) {
-  return row.in_model(config) && (row.kind != WeightKind::scale || type == WeightType::int8);
+bool has(const ModelConfig& config, const WeightRow& row, NumberFormat type) {
+  return row.in_model(config) && (row.kind != WeightKind::scale || type == NumberFormat::int8);
 }
 
 }  // namespace
 
-bool has_weight(const ModelConfig& config, std::string_view name, WeightType type) {
+bool has_weight(const ModelConfig& config, std::string_view name, NumberFormat type) {
   const WeightRow* const row = weight_row(name, config.rows.get());
   if (row == nullptr || config.rows == nullptr) return row != nullptr && has(config, *row, type);
-  return row->kind != WeightKind::scale || type == WeightType::int8;
+  return row->kind != WeightKind::scale || type == NumberFormat::int8;
 }
 
 const WeightRow* scale_of(const ModelConfig& config, std::string_view matrix) {
@@ -133,10 +132,10 @@ std::vector<const WeightRow*> scale_rows(const ModelConfig& config) {
   return rows;
 }
 
-std::vector<WeightSpec> weight_specs(const ModelConfig& config, WeightType type) {
+std::vector<WeightSpec> weight_specs(const ModelConfig& config, NumberFormat type) {
   if (config.rows != nullptr) {
     std::vector<WeightSpec> specs = config.rows->weight_specs();
-    if (type != WeightType::int8)
+    if (type != NumberFormat::int8)
       std::erase_if(specs, [](const WeightSpec& spec) { return spec.scale; });
     return specs;
   }

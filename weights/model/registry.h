@@ -114,10 +114,11 @@ struct WeightSpec {
 /// alibi_slopes H with rope=alibi. Weights stored as int8 have scales after a layer's biases:
 /// wq_scale HQ, wk_scale, wv_scale KQ, w_gate_scale F, (gated: w_up_scale F), and block_out_scale
 /// E, or (serial) wo_scale, w_out_scale E. Of a text: its own.
-std::vector<WeightSpec> weight_specs(const ModelConfig& config, WeightType type = WeightType::f32);
+std::vector<WeightSpec> weight_specs(const ModelConfig& config,
+                                     NumberFormat type = NumberFormat::f32);
 /// Returns whether the model has the weight, "w_up" or "norm2_bias"; scales only with weights=int8.
 bool has_weight(const ModelConfig& config, std::string_view name,
-                WeightType type = WeightType::f32);
+                NumberFormat type = NumberFormat::f32);
 /// Returns the scale of a matrix of this model, "block_out_scale" for "wo"; null if the matrix is
 /// never int8.
 const WeightRow* scale_of(const ModelConfig& config, std::string_view matrix);

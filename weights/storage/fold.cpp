@@ -52,7 +52,7 @@ Weights fold(const Weights& weights) {
                 fmt::format("{}: its constants are in the weights already; legal: weights of a "
                             "model without softmax=base2",
                             print_model(config)));
-  const bool int8 = weights.stored_type() == WeightType::int8;
+  const bool int8 = weights.stored_type() == NumberFormat::int8;
   std::map<std::string, Tensor> tensors(weights.all().begin(), weights.all().end());
   config.softmax = Softmax::base2;
   validate(config);

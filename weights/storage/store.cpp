@@ -38,8 +38,8 @@ constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 16;
 constexpr std::uint64_t kBestCompression = 1032;
 
 /// Returns whether weights stored as `type` hold this weight as codes.
-bool is_codes(const WeightSpec& spec, WeightType type) {
-  return spec.int8 && type == WeightType::int8;
+bool is_codes(const WeightSpec& spec, NumberFormat type) {
+  return spec.int8 && type == NumberFormat::int8;
 }
 
 std::vector<std::int8_t> int8_of(const Tensor& codes) {
@@ -116,15 +116,15 @@ class WeightsFile {
   }
 
   /// Returns the weight type of the file's version.
-  WeightType stored_type() const {
+  NumberFormat stored_type() const {
     if (!root_.has("version")) refuse("weights_version", "states no version");
     const std::optional<std::int64_t> version = integer(root_, "version");
     if (!version) refuse("weights_version", "states a version that is not an integer");
-    for (const WeightType type : {WeightType::f32, WeightType::int8})
+    for (const NumberFormat type : {NumberFormat::f32, NumberFormat::int8})
       if (*version == weights_format(type)) return type;
     refuse("weights_version",
            fmt::format("is version {}; legal: {} (f32 weights), {} (int8 weights)", *version,
-                       weights_format(WeightType::f32), weights_format(WeightType::int8)));
+                       weights_format(NumberFormat::f32), weights_format(NumberFormat::int8)));
   }
 
   ModelConfig model() const {
@@ -276,12 +276,12 @@ class WeightsFile {
   std::uint64_t size_ = 0;
   Hdf5Silence silence_;  // precedes root_, so that closing the file is silent, too
   Hdf5Object root_;
-  WeightType type_ = WeightType::f32;
+  NumberFormat type_ = NumberFormat::f32;
 };
 
 }  // namespace
 
-int weights_format(WeightType type) { return type == WeightType::int8 ? 2 : 1; }
+int weights_format(NumberFormat type) { return type == NumberFormat::int8 ? 2 : 1; }
 
 void save_weights(const Weights& weights, const fs::path& path) {
   validate(weights);

@@ -9,7 +9,7 @@ namespace shardproof {
 
 /// Returns the file format version of weights stored as `type`: 1 for f32, 2 for int8. This build
 /// reads and writes both.
-int weights_format(WeightType type);
+int weights_format(NumberFormat type);
 
 /// Writes an HDF5 file: root attributes `format` ("shardproof-weights"), `version` (int), `model`
 /// (print_model text), and one row-major dataset per weight with attribute `dims` and a Fletcher32

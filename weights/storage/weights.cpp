@@ -44,7 +44,7 @@ void require_each(const WeightSpec& spec, const Tensor& tensor, std::string_view
 
 }  // namespace
 
-Weights::Weights(ModelConfig config, std::map<std::string, Tensor> tensors, WeightType type)
+Weights::Weights(ModelConfig config, std::map<std::string, Tensor> tensors, NumberFormat type)
     : config_(std::move(config)), type_(type) {
   tensors_.merge(tensors);
 }
@@ -58,7 +58,7 @@ const Tensor& Weights::at(std::string_view name) const {
 }
 
 void validate(const Weights& weights) {
-  const bool int8 = weights.stored_type() == WeightType::int8;
+  const bool int8 = weights.stored_type() == NumberFormat::int8;
   const std::vector<WeightSpec> specs = weight_specs(weights.config(), weights.stored_type());
   std::map<std::string, const WeightSpec*, std::less<>> legal;
   for (const WeightSpec& spec : specs) legal.emplace(spec.name, &spec);
@@ -92,13 +92,13 @@ void validate(const Weights& weights) {
   }
 }
 
-Weights stored_as(const Weights& weights, WeightType type) {
-  if (weights.stored_type() == WeightType::int8 && type != WeightType::int8)
+Weights stored_as(const Weights& weights, NumberFormat type) {
+  if (weights.stored_type() == NumberFormat::int8 && type != NumberFormat::int8)
     throw Error(
         "weights_int8",
         fmt::format("the weights are kept as int8, and the case says weights={}; legal: int8",
                     to_string(type)));
-  if (type != WeightType::bf16) return weights;
+  if (type != NumberFormat::bf16) return weights;
   std::map<std::string, Tensor> tensors(weights.all().begin(), weights.all().end());
   for (const WeightSpec& spec : weight_specs(weights.config())) {
     if (!spec.matrix) continue;

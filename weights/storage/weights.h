@@ -18,10 +18,10 @@ class Weights {
  public:
   /// Takes the tensors without validating them; `type` is f32 or int8.
   Weights(ModelConfig config, std::map<std::string, Tensor> tensors,
-          WeightType type = WeightType::f32);
+          NumberFormat type = NumberFormat::f32);
 
   const ModelConfig& config() const { return config_; }
-  WeightType stored_type() const { return type_; }
+  NumberFormat stored_type() const { return type_; }
   /// Returns the weight called `name`, e.g. "layer0.wq". Throws Error("weights_name", ...) if there
   /// is none.
   const Tensor& at(std::string_view name) const;
@@ -29,7 +29,7 @@ class Weights {
 
  private:
   ModelConfig config_;
-  WeightType type_;
+  NumberFormat type_;
   std::map<std::string, Tensor, std::less<>> tensors_;
 };
 
@@ -43,6 +43,6 @@ void validate(const Weights& weights);
 /// leaves them unchanged: each chip quantizes its own shards when they are placed
 /// (engine/ops/quantize.h). Throws Error("weights_int8", ...) if int8 weights are asked for as
 /// another type, Error("weights_value", ...) if bf16 overflows.
-Weights stored_as(const Weights& weights, WeightType type);
+Weights stored_as(const Weights& weights, NumberFormat type);
 
 }  // namespace shardproof

@@ -12,6 +12,6 @@ inline constexpr std::string_view kBlockTerms[] = {"attn_out", "ffn_out"};
 /// Returns whether a value is one of them in this model.
 bool is_block_term(std::string_view name, const ModelConfig& config);
 /// Returns their composites, with the scale of their sum; none if the model has no such terms.
-NamedComposites block_terms_of(const ModelConfig& config, WeightType weights);
+NamedComposites block_terms_of(const ModelConfig& config, NumberFormat weights);
 
 }  // namespace shardproof

@@ -139,7 +139,7 @@ class Recogniser {
   LineOf lines_ = [this](const std::string& name) { return line_of(name); };
 };
 
-NamedComposites read_composites(const ModelConfig& config, WeightType weights) {
+NamedComposites read_composites(const ModelConfig& config, NumberFormat weights) {
   if (const TextModel* const model = text_model(config)) return composites_of(model->text());
   std::set<std::string> values{"in"};
   for (const CheckpointSpec& spec : checkpoint_specs(config)) values.insert(spec.name);
@@ -157,11 +157,11 @@ bool Composite::reads(std::string_view name) const {
 
 NamedComposites composites_of(const ModelText& text) { return Recogniser(text).run(); }
 
-NamedComposites composites_of(const ModelConfig& config, WeightType weights) {
+NamedComposites composites_of(const ModelConfig& config, NumberFormat weights) {
   // A search of tables asks for those of one model thousands of times.
   struct Known {
     ModelConfig config;
-    WeightType weights;
+    NumberFormat weights;
     NamedComposites all;
   };
   constexpr std::size_t kMost = 4;

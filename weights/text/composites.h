@@ -48,7 +48,7 @@ using NamedComposites = std::vector<std::pair<std::string, Composite>>;
 /// be part of it. A line with a guard, or with a mask that is not causal, is none.
 NamedComposites composites_of(const ModelText& text);
 /// Returns the composites of a model; of keys one for each checkpoint but sampling's.
-NamedComposites composites_of(const ModelConfig& config, WeightType weights);
+NamedComposites composites_of(const ModelConfig& config, NumberFormat weights);
 /// Returns the one with this name, or null.
 const Composite* find_composite(const NamedComposites& all, std::string_view name);
 /// Returns the name of the first of this kind; "" if there is none.

@@ -49,13 +49,13 @@ bool reads_matrix(const Expression& e, const std::set<std::string, std::less<>>&
 }  // namespace
 
 TextModel::TextModel(const ModelText& text, const TextKeys& keys, std::string line)
-    : TextModel(text, sizes_of(text, keys), std::move(line), WeightType::f32) {}
+    : TextModel(text, sizes_of(text, keys), std::move(line), NumberFormat::f32) {}
 
-TextModel::TextModel(const ModelText& text, TextSizes sizes, std::string line, WeightType weights)
+TextModel::TextModel(const ModelText& text, TextSizes sizes, std::string line, NumberFormat weights)
     : text_(text),
       flat_(flat_text(text)),
       sizes_(std::move(sizes)),
-      int8_(weights == WeightType::int8) {
+      int8_(weights == NumberFormat::int8) {
   line_ = std::move(line);
   extents_ = sizes_.extents;
   add_weights();
@@ -223,9 +223,9 @@ ModelConfig model_config(std::shared_ptr<const TextModel> model) {
   return config;
 }
 
-ModelConfig model_with_weights(ModelConfig config, WeightType type) {
+ModelConfig model_with_weights(ModelConfig config, NumberFormat type) {
   const TextModel* const of_text = text_model(config);
-  if (of_text != nullptr && of_text->int8() != (type == WeightType::int8))
+  if (of_text != nullptr && of_text->int8() != (type == NumberFormat::int8))
     config.rows =
         std::make_shared<const TextModel>(of_text->text(), of_text->sizes(), of_text->line(), type);
   return config;

@@ -21,7 +21,7 @@ class TextModel : public ModelRows {
   TextModel(const ModelText& text, const TextKeys& keys, std::string line);
   /// Takes these sizes. With weights=int8 its flat form multiplies sums of codes by scales
   /// (weights/text/scales.h).
-  TextModel(const ModelText& text, TextSizes sizes, std::string line, WeightType weights);
+  TextModel(const ModelText& text, TextSizes sizes, std::string line, NumberFormat weights);
 
   const ModelText& text() const { return text_; }
   const ModelText& flat() const { return flat_; }
@@ -46,7 +46,7 @@ class TextModel : public ModelRows {
 /// Returns the config of a text's model, with its rows.
 ModelConfig model_config(std::shared_ptr<const TextModel> model);
 /// Returns the model with its weights kept as `type`; one of keys as it is.
-ModelConfig model_with_weights(ModelConfig config, WeightType type);
+ModelConfig model_with_weights(ModelConfig config, NumberFormat type);
 /// Returns the text of a config's model, or null if it is one of keys.
 const TextModel* text_model(const ModelConfig& config);
 

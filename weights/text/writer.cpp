@@ -16,7 +16,7 @@ namespace {
 
 class Writer {
  public:
-  Writer(const ModelConfig& config, WeightType weights, std::string_view rounding)
+  Writer(const ModelConfig& config, NumberFormat weights, std::string_view rounding)
       : c_(config),
         weights_(weights),
         rounding_(rounding),
@@ -169,7 +169,7 @@ class Writer {
                fmt::format("mul(turn({}, Q, {} rotary), sin)", name, to_string(c_.rope))));
     const std::string q = rotates(c_) ? "q_rot" : "q", k = rotates(c_) ? "k_rot" : "k";
     const auto cached = [&](const std::string& value) {
-      return c_.cache == CacheType::bf16 ? fmt::format("bf16({})", value) : value;
+      return c_.cache == NumberFormat::bf16 ? fmt::format("bf16({})", value) : value;
     };
     say("k_cache : BMKQ = append({}, pos)", cached(k));
     say("v_cache : BMKQ = append({}, pos)", cached("v"));
@@ -282,7 +282,7 @@ class Writer {
   }
 
   const ModelConfig& c_;
-  WeightType weights_;
+  NumberFormat weights_;
   std::string_view rounding_;
   bool gated_, base2_;
   std::string text_;
@@ -290,7 +290,7 @@ class Writer {
 
 }  // namespace
 
-std::string text_of_model(const ModelConfig& config, WeightType weights,
+std::string text_of_model(const ModelConfig& config, NumberFormat weights,
                           std::string_view rounding) {
   require_places(rounding);
   return Writer(config, weights, rounding).write();

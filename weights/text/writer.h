@@ -14,7 +14,7 @@ namespace shardproof {
 /// scales of its matrices. parse_model_text takes it. With `rounding`, as a declaration has it
 /// (weights/model/rounding_places.h), the text stores too where an engine does that rounds there;
 /// a formula that it does not name rounds as docs/spec.md says. Throws what require_places throws.
-std::string text_of_model(const ModelConfig& config, WeightType weights = WeightType::f32,
+std::string text_of_model(const ModelConfig& config, NumberFormat weights = NumberFormat::f32,
                           std::string_view rounding = "spec");
 
 }  // namespace shardproof

@@ -126,7 +126,7 @@ ChipArrays<float> f32_sums(const ChipArrays<float>& from, const Moves& moves, co
         done += length;
       }
     // In an all_reduce the finished chunks travel as well.
-    if (whole && K > 1 && how.wire == FloatType::bf16)
+    if (whole && K > 1 && how.wire == NumberFormat::bf16)
       std::transform(to, to + count, to, round_to_bf16);
   };
   return made_by<float>(groups, from.size(), static_cast<std::size_t>(count), threads, sum);

@@ -40,9 +40,9 @@ std::string name_in_keys(const std::string& name) {
 
 }  // namespace
 
-ElementBytes element_bytes(WeightType weights, WeightType activations) {
-  return {bytes_of_type(weights), bytes_of_type(activations),
-          bytes_of_type(embeddings_beside(weights))};
+ElementBytes element_bytes(NumberFormat weights, NumberFormat activations) {
+  return {1.0 * bytes_of(weights), 1.0 * bytes_of(activations),
+          1.0 * bytes_of(embeddings_beside(weights))};
 }
 
 Pass pass_of(const IntensityPass& pass) {
@@ -89,16 +89,16 @@ std::vector<Product> of_layers(const std::vector<Product>& products) {
   return layers;
 }
 
-double ridge_point(const Chip& chip, WeightType type) {
+double ridge_point(const Chip& chip, NumberFormat type) {
   return chip.peak(type) / chip.hbm_bandwidth;
 }
 
-Roofline roofline_of(double flops, double bytes, const Chip& chip, WeightType type) {
+Roofline roofline_of(double flops, double bytes, const Chip& chip, NumberFormat type) {
   return {flops / bytes, flops / chip.peak(type), bytes / chip.hbm_bandwidth};
 }
 
 Roofline least_of(const std::vector<Product>& products, const ElementBytes& bytes, const Chip& chip,
-                  WeightType type) {
+                  NumberFormat type) {
   double flops = 0.0, read = 0.0;
   for (const Product& product : products) {
     flops += product.needed_flops();

@@ -48,7 +48,7 @@ struct ElementBytes {
 };
 /// Returns the bytes per element for W matrices of type `weights`, the embeddings beside them
 /// (engine/cost/formulas/embeddings.h), and activations of type `activations`.
-ElementBytes element_bytes(WeightType weights, WeightType activations);
+ElementBytes element_bytes(NumberFormat weights, NumberFormat activations);
 
 /// The pass whose products are counted: `batch` sequences of `tokens` new positions each, which
 /// attend to `context` positions, including the new ones.
@@ -80,7 +80,7 @@ std::vector<Product> of_layers(const std::vector<Product>& products);
 
 /// Returns the FLOPs a byte above which the chip's peak is the limit: peak / memory bandwidth.
 /// Throws Error("chip_c7", ...) if the chip states no peak for the type.
-double ridge_point(const Chip& chip, WeightType type);
+double ridge_point(const Chip& chip, NumberFormat type);
 
 /// The roofline of a chip, its limit and time, if factors are read and results written once.
 struct Roofline {
@@ -91,10 +91,10 @@ struct Roofline {
   bool compute_bound() const { return compute_seconds >= memory_seconds; }
   double seconds() const { return compute_bound() ? compute_seconds : memory_seconds; }
 };
-Roofline roofline_of(double flops, double bytes, const Chip& chip, WeightType type);
+Roofline roofline_of(double flops, double bytes, const Chip& chip, NumberFormat type);
 /// Returns the least time of these products on one chip: the FLOPs that the causal mask leaves, and
 /// weights and caches alone, read or written once; other operands need not leave the chip.
 Roofline least_of(const std::vector<Product>& products, const ElementBytes& bytes, const Chip& chip,
-                  WeightType type);
+                  NumberFormat type);
 
 }  // namespace shardproof::cost

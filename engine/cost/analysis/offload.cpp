@@ -51,9 +51,7 @@ OffloadCost offload_cost(const OffloadSetting& s, const Chip& chip) {
   cost.weight_bytes = work.weight_bytes;
   cost.cache_bytes = work.cache_bytes;
   cost.memory_seconds = work.memory_seconds(chip.hbm_bandwidth);
-  cost.compute_seconds =
-      work.seconds(&GraphWork::Part::needed_flops,
-                   chip.peak(s.act == ActType::bf16 ? WeightType::bf16 : WeightType::f32));
+  cost.compute_seconds = work.seconds(&GraphWork::Part::needed_flops, chip.peak(s.act));
   if (cost.cache_bytes >= chip.hbm)
     throw Error("offload_c1",
                 fmt::format("the caches of {} x {} positions take {}, and {} has {}; {}", s.batch,

@@ -16,8 +16,8 @@ namespace shardproof::cost {
 /// and are never streamed.
 struct OffloadSetting {
   ModelConfig model;
-  WeightType weights = WeightType::bf16;
-  ActType act = ActType::bf16;
+  NumberFormat weights = NumberFormat::bf16;
+  NumberFormat act = NumberFormat::bf16;
   std::int64_t batch = 1, tokens = 1;
   std::int64_t context = 1;  ///< positions attended to, including the new ones
 };

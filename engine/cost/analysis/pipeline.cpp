@@ -17,10 +17,6 @@ namespace {
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
-WeightType type_of(ActType act) {
-  return act == ActType::bf16 ? WeightType::bf16 : WeightType::f32;
-}
-
 /// Returns the divisor of a number, at most `most`, nearest to `asked`, the smaller of two.
 std::int64_t nearest_divisor(std::int64_t asked, std::int64_t number, std::int64_t most) {
   std::int64_t best = 1;
@@ -90,8 +86,8 @@ double Pipeline::bubble() const { return (slots() - real(steps) * real(microbatc
 
 PipelineCost pipeline_cost(const PipelineSetting& s, const Chip& chip) {
   require_legal_pipeline(s, chip);
-  const double tensor = real(s.tensor), peak = chip.peak(type_of(s.act));
-  const ElementBytes bytes = element_bytes(s.weights, type_of(s.act));
+  const double tensor = real(s.tensor), peak = chip.peak(s.act);
+  const ElementBytes bytes = element_bytes(s.weights, s.act);
   const std::int64_t rows = s.batch / s.pipeline.microbatches;
   PipelineCost cost;
   cost.chips = s.tensor * s.pipeline.stages;

@@ -30,8 +30,8 @@ struct Pipeline {
 /// gcd(tensor, K) chips, so that heads stay whole; the others hold and compute replicas.
 struct PipelineSetting {
   ModelConfig model;
-  WeightType weights = WeightType::bf16;
-  ActType act = ActType::bf16;
+  NumberFormat weights = NumberFormat::bf16;
+  NumberFormat act = NumberFormat::bf16;
   std::int64_t batch = 1;    ///< sequences, all microbatches together
   std::int64_t tokens = 1;   ///< new positions per sequence in a pass
   std::int64_t context = 1;  ///< positions attended to, including the new ones

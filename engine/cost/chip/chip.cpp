@@ -39,8 +39,14 @@ ChipKey number_key(std::string_view name, Measure measure, double Chip::*member)
           {}};
 }
 
-ChipKey peak_key(WeightType type) {
-  const auto index = static_cast<std::size_t>(type);
+/// Returns the place of a format in kWeightFormats, their number if it is none of them.
+std::size_t place_of(NumberFormat type) {
+  const auto at = std::find(kWeightFormats.begin(), kWeightFormats.end(), type);
+  return static_cast<std::size_t>(at - kWeightFormats.begin());
+}
+
+ChipKey peak_key(NumberFormat type) {
+  const std::size_t index = place_of(type);
   return {to_string(type),
           Measure::operations_per_second,
           [index](const Chip& chip) { return chip.peaks.at(index); },
@@ -65,9 +71,9 @@ ChipKey count_key(std::string_view name, std::int64_t Chip::*member) {
 /// The keys, in print order.
 const std::vector<ChipKey>& chip_keys() {
   static const std::vector<ChipKey> all{
-      peak_key(WeightType::f32),
-      peak_key(WeightType::bf16),
-      peak_key(WeightType::int8),
+      peak_key(NumberFormat::f32),
+      peak_key(NumberFormat::bf16),
+      peak_key(NumberFormat::int8),
       number_key("hbm", Measure::bytes, &Chip::hbm),
       number_key("hbm_bandwidth", Measure::bytes_per_second, &Chip::hbm_bandwidth),
       number_key("bandwidth", Measure::bytes_per_second, &Chip::bandwidth),
@@ -220,14 +226,15 @@ class ChipReader {
 
 }  // namespace
 
-bool Chip::has_peak(WeightType type) const {
-  return peaks.at(static_cast<std::size_t>(type)) > 0.0;
+bool Chip::has_peak(NumberFormat type) const {
+  const std::size_t place = place_of(type);
+  return place < peaks.size() && peaks.at(place) > 0.0;
 }
 
-double Chip::peak(WeightType type) const {
-  if (has_peak(type)) return peaks.at(static_cast<std::size_t>(type));
+double Chip::peak(NumberFormat type) const {
+  if (has_peak(type)) return peaks.at(place_of(type));
   std::vector<std::string_view> stated;
-  for (WeightType other : {WeightType::f32, WeightType::bf16, WeightType::int8})
+  for (const NumberFormat other : kWeightFormats)
     if (has_peak(other)) stated.push_back(to_string(other));
   throw Error("chip_c7", fmt::format("{} has no peak of {}; it has {}", name, to_string(type),
                                      fmt::join(stated, ", ")));

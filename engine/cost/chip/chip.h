@@ -34,9 +34,9 @@ struct Chip {
   std::int64_t max_chips = 1;   ///< how many chips can be joined
 
   /// Returns FLOP/s for operands of this type. Throws Error("chip_c7", ...) if none is stated.
-  double peak(WeightType type) const;
+  double peak(NumberFormat type) const;
   /// Returns true if the chip states a peak for this type.
-  bool has_peak(WeightType type) const;
+  bool has_peak(NumberFormat type) const;
   /// Returns the bytes/s that one chip sends in a collective over `axes` torus axes, at least 1; 0
   /// for a chip without an interconnect.
   double sends(int axes) const;

@@ -285,7 +285,7 @@ std::int64_t cache_elements(const TextModel& model) {
   return std::llround(all);
 }
 
-std::shared_ptr<const TextModel> graph_of(const ModelConfig& model, WeightType weights) {
+std::shared_ptr<const TextModel> graph_of(const ModelConfig& model, NumberFormat weights) {
   if (const TextModel* const text = text_model(model)) return {model.rows, text};
   return std::make_shared<const TextModel>(parse_model_text(text_of_model(model, weights)),
                                            TextKeys{}, print_model(model));

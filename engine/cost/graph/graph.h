@@ -73,6 +73,6 @@ std::int64_t cache_elements(const TextModel& model);
 /// Returns a model's graph: a text's own, or the text that its keys are written as, where int8
 /// matrices have scales.
 std::shared_ptr<const TextModel> graph_of(const ModelConfig& model,
-                                          WeightType weights = WeightType::f32);
+                                          NumberFormat weights = NumberFormat::f32);
 
 }  // namespace shardproof::cost

@@ -14,10 +14,6 @@
 namespace shardproof::cost {
 namespace {
 
-double bytes_of_cache(CacheType type, ActType act) {
-  return type == CacheType::bf16 || (type == CacheType::as_act && act == ActType::bf16) ? 2.0 : 4.0;
-}
-
 /// How much of a weight is read in each section, all layers together.
 using Reads = std::array<double, 3>;
 
@@ -76,7 +72,8 @@ double GraphWork::memory_seconds(double bandwidth) const {
          (ends.weight_reads + ends.cache_reads) / bandwidth;
 }
 
-GraphWork graph_work(const ModelConfig& config, WeightType weights, ActType act, const Pass& pass) {
+GraphWork graph_work(const ModelConfig& config, NumberFormat weights, NumberFormat act,
+                     const Pass& pass) {
   const std::shared_ptr<const TextModel> model = graph_of(config, weights);
   const std::vector<GraphProduct> products = graph_products(*model, pass);
   GraphWork work;
@@ -87,9 +84,9 @@ GraphWork graph_work(const ModelConfig& config, WeightType weights, ActType act,
   for (const WeightElements& one : weight_elements(*model)) {
     const bool table = one.kind == TextWeightKind::table;
     const bool matrix = table || one.kind == TextWeightKind::matrix;
+    const NumberFormat in_matrices = one.of_layer ? weights : embeddings_beside(weights);
     const double bytes =
-        static_cast<double>(one.elements) *
-        (matrix ? bytes_of_type(one.of_layer ? weights : embeddings_beside(weights)) : 4.0);
+        static_cast<double>(one.elements) * bytes_of(matrix ? in_matrices : NumberFormat::f32);
     work.weight_bytes += bytes;
     Reads reads = matrix ? product_reads(*model, products, one) : pointwise_reads(*model, one);
     work.layers.weight_reads += bytes * of(reads, TextSection::layer);
@@ -100,7 +97,7 @@ GraphWork graph_work(const ModelConfig& config, WeightType weights, ActType act,
   const double slots = static_cast<double>(pass.B) * static_cast<double>(pass.M + pass.L);
   for (const auto& [layer, count] : kinds_of_layers(*model)) {
     const double bytes = static_cast<double>(count) * cached_in(*model, layer) * slots *
-                         bytes_of_cache(config.cache, act);
+                         bytes_of(config.cache.value_or(act));
     work.cache_bytes += bytes;
     double seen = 0.0;
     for (const GraphProduct& one : layer_products(*model, layer, pass))

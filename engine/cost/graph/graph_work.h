@@ -41,6 +41,7 @@ struct GraphWork {
 };
 /// W matrices have type `weights`, tables the type beside it (engine/cost/formulas/embeddings.h),
 /// all else f32; caches have type `act`, unless the model's keys say another.
-GraphWork graph_work(const ModelConfig& model, WeightType weights, ActType act, const Pass& pass);
+GraphWork graph_work(const ModelConfig& model, NumberFormat weights, NumberFormat act,
+                     const Pass& pass);
 
 }  // namespace shardproof::cost

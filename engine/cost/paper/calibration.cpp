@@ -92,7 +92,7 @@ double root_mean_square(const std::vector<double>& values) {
 
 }  // namespace
 
-Numerics released_numerics(WeightType weights) {
+Numerics released_numerics(NumberFormat weights) {
   Numerics numerics = kReleasedNumerics;
   numerics.weights = weights;
   return numerics;

@@ -12,7 +12,7 @@ namespace shardproof::cost {
 
 /// Returns the numerics of the paper's runs: the released code's rounding points, with activations,
 /// caches and partial sums in bf16 and weights of the given type.
-Numerics released_numerics(WeightType weights);
+Numerics released_numerics(NumberFormat weights);
 
 /// Returns the work of a pass in the paper's runs, and its bounds on the paper's chip, tpu-v4.
 /// Throws what WorkFormulas and bounds_of throw.

@@ -159,7 +159,7 @@ Torus Settings::torus() const {
   return has("torus") ? Torus::parse(text("torus")) : released_torus(count("chips", 0));
 }
 Strategy Settings::strategy() const { return Strategy::parse(text("strategy")); }
-WeightType Settings::weights() const { return parse_weight_type(text("weights")); }
+NumberFormat Settings::weights() const { return parse_weight_format(text("weights")); }
 
 Pass Settings::pass() const {
   const std::int64_t B = count("B", 1), context = count("context", kMeasuredContext);

@@ -50,7 +50,7 @@ class Settings {
   /// Returns released_torus(chips) if no torus is given.
   Torus torus() const;
   Strategy strategy() const;
-  WeightType weights() const;
+  NumberFormat weights() const;
   /// Returns the middle one of several decode steps: the time of a step is linear in the number of
   /// cached positions.
   Pass pass() const;

@@ -58,7 +58,7 @@ struct Case : Settings {
   double all_steps() const { return number("steps", 1.0) * step(); }
 };
 
-double peak() { return find_chip(kFittedChip).peak(WeightType::bf16); }
+double peak() { return find_chip(kFittedChip).peak(NumberFormat::bf16); }
 
 /// Returns the divisor of the chips at which least is moved.
 template <class Moved>
@@ -81,7 +81,7 @@ double layer_volume(const Case& c) {
   if (c.B() % batch_blocks(c.ffn("ffn"), c.torus()) != 0)
     return std::numeric_limits<double>::infinity();
   return c.volume("ffn").bytes(c.pass().tokens(),
-                               c.weights() == WeightType::int8 ? 1.0 : kBf16Bytes, kBf16Bytes);
+                               c.weights() == NumberFormat::int8 ? 1.0 : kBf16Bytes, kBf16Bytes);
 }
 
 /// MFU of `in` tokens in and `out` out at high throughput: the prefill takes its share of the time.

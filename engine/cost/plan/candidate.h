@@ -20,7 +20,7 @@ namespace shardproof::cost {
 struct Candidate {
   Strategy strategy;
   Torus torus;
-  WeightType weights = WeightType::bf16;
+  NumberFormat weights = NumberFormat::bf16;
   ModelConfig placed;  ///< the model as chips hold it, heads and vocabulary padded
   /// One pass. A prefill may split its rows over several passes to save memory; a decode step's M
   /// is the mean over the steps.

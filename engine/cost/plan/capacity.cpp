@@ -30,7 +30,7 @@ std::int64_t largest_with(const Property& property) {
 }
 
 std::optional<Capacity> capacity_of(const PlanRequest& request, const Strategy& strategy,
-                                    const Torus& torus, WeightType weights, std::int64_t batch,
+                                    const Torus& torus, NumberFormat weights, std::int64_t batch,
                                     std::optional<double> share) {
   const std::int64_t heads =
       request.pad_heads ? padded_heads(strategy, request.model, torus) : request.model.H;
@@ -65,7 +65,7 @@ double share_for(double bytes, double hbm) {
 std::vector<Capacity> longest_contexts(const PlanRequest& request, std::optional<double> share) {
   std::vector<Capacity> all;
   for (const Torus& torus : request.tori)
-    for (const WeightType weights : request.weights)
+    for (const NumberFormat weights : request.weights)
       for (const std::int64_t batch : request.batches)
         for (const Strategy& strategy : request.strategies) {
           try {

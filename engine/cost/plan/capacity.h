@@ -13,7 +13,7 @@ namespace shardproof::cost {
 struct Capacity {
   Strategy strategy;
   Torus torus;
-  WeightType weights;
+  NumberFormat weights;
   std::int64_t heads = 0;  ///< after padding
   std::int64_t batch = 1;
   std::int64_t context = 0;

@@ -73,7 +73,7 @@ Candidate Evaluator::candidate(const Strategy& strategy, const Pass& pass, std::
   send(work.ends, 1.0);
   if (setting_.volumes == Volumes::full) {
     c.layer_elements = passes * elements_of_layer(work);
-    c.bounds = bounds_of(work, setting_.chip, ActType::bf16);
+    c.bounds = bounds_of(work, setting_.chip, NumberFormat::bf16);
   } else {
     c.layer_elements = passes * paper_volume(strategy, setting_.placed, setting_.torus, pass);
     c.bounds = bounds_by_paper(c, work);
@@ -93,7 +93,7 @@ Bounds Evaluator::bounds_by_paper(const Candidate& candidate, const Work& work) 
   const double layers = work.layers, chips = work.chips;
   const Chip& chip = setting_.chip;
   bounds.layer.compute = 2.0 * setting_.parameters * candidate.pass.tokens() / layers /
-                         (chips * chip.peak(WeightType::bf16));
+                         (chips * chip.peak(NumberFormat::bf16));
   bounds.layer.needed = bounds.layer.compute;
   bounds.layer.memory = (work.total(&PartWork::weight_bytes) + work.total(&PartWork::cache_reads)) /
                         layers / chip.hbm_bandwidth;

@@ -30,7 +30,7 @@ class Evaluator {
     double parameters = 0.0;  ///< N, of the model itself
     Chip chip;
     Torus torus;
-    WeightType weights = WeightType::bf16;
+    NumberFormat weights = NumberFormat::bf16;
     Volumes volumes = Volumes::full;
   };
   explicit Evaluator(Setting setting);

@@ -16,7 +16,7 @@ bool faster(const Choice* a, const Choice* b) {
 }  // namespace
 
 std::vector<const Choice*> fastest_of_each(const std::vector<Choice>& choices, bool prefills) {
-  std::map<std::tuple<int, std::int64_t, WeightType>, const Choice*> best;
+  std::map<std::tuple<int, std::int64_t, NumberFormat>, const Choice*> best;
   for (const Choice& choice : choices) {
     if (choice.prefill.has_value() != prefills) continue;
     const Choice*& of = best[{choice.torus().chips(), choice.batch(), choice.weights()}];

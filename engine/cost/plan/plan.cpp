@@ -21,7 +21,7 @@ namespace shardproof::cost {
 namespace {
 
 /// Returns for example "ws2d:batch on 4x4x4 with int8 weights".
-std::string named(const Strategy& strategy, const Torus& torus, WeightType weights) {
+std::string named(const Strategy& strategy, const Torus& torus, NumberFormat weights) {
   return fmt::format("{} on {} with {} weights", strategy.to_string(), torus.to_string(),
                      to_string(weights));
 }
@@ -42,7 +42,7 @@ std::vector<int> roomy_slices(const PlanRequest& request) {
   const auto most =
       static_cast<int>(std::min<std::int64_t>(request.chip.max_chips, Torus::kMaxChips));
   const auto& types = request.weights;
-  const bool narrow = std::find(types.begin(), types.end(), WeightType::int8) != types.end();
+  const bool narrow = std::find(types.begin(), types.end(), NumberFormat::int8) != types.end();
   const double least_bytes = matrix_parameters(request.model) * (narrow ? 1.0 : 2.0);
   std::vector<int> sizes = slice_sizes(request.chip.min_axis, most);
   std::erase_if(sizes, [&](int chips) { return least_bytes / chips > request.chip.hbm; });
@@ -143,7 +143,7 @@ Plan make_plan(const PlanRequest& request) {
   plan.parameters = matrix_parameters(request.model);
   std::vector<TorusSearch> parts;
   for (const Torus& torus : request.tori)
-    for (const WeightType weights : request.weights)
+    for (const NumberFormat weights : request.weights)
       parts.emplace_back(request, plan.parameters, torus, weights);
   Threads threads(request.threads);
   threads.for_each(plan_parts(request), [&](std::int64_t i) {

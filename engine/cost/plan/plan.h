@@ -27,7 +27,7 @@ struct PlanRequest {
   std::int64_t prompt = 2048;            ///< tokens per row in the prefill
   std::int64_t context = 2048;           ///< positions in the caches after the last step
   std::int64_t gen = 1;                  ///< decode steps
-  std::vector<WeightType> weights{WeightType::bf16};
+  std::vector<NumberFormat> weights{NumberFormat::bf16};
   PlanPhase phase = PlanPhase::both;
   Goal goal = Goal::latency;
   std::optional<double> latency;  ///< limit on Choice::latency, in seconds
@@ -50,7 +50,7 @@ struct Choice {
 
   const Candidate& main() const { return prefill ? *prefill : *decode; }
   const Torus& torus() const { return main().torus; }
-  WeightType weights() const { return main().weights; }
+  NumberFormat weights() const { return main().weights; }
   std::int64_t batch() const { return main().batch; }
   double lower() const { return sum(&Candidate::lower); }
   double additive() const { return sum(&Candidate::additive); }
@@ -66,7 +66,7 @@ struct Choice {
 struct LeftOut {
   Strategy strategy;
   Torus torus;
-  WeightType weights;
+  NumberFormat weights;
   Phase phase;
   std::int64_t batch;
   std::string why;

@@ -41,8 +41,8 @@ double communication_seconds(const Traffic& traffic, const Chip& chip) {
   return knob * traffic.sent_bytes / bandwidth;
 }
 
-Bounds bounds_of(const Work& work, const Chip& chip, ActType act) {
-  const double peak = chip.peak(act == ActType::bf16 ? WeightType::bf16 : WeightType::f32);
+Bounds bounds_of(const Work& work, const Chip& chip, NumberFormat act) {
+  const double peak = chip.peak(act);
   Seconds layer = part_seconds(work.layer, chip, peak);
   if (!work.others.empty()) {
     const auto mean = [&](double Seconds::*what) {

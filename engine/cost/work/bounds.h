@@ -41,6 +41,6 @@ double communication_seconds(const Traffic& traffic, const Chip& chip);
 /// widened first, so the chip's peak for activations applies (paper section 3.6). Throws what
 /// Chip::peak throws, and Error("bounds_c1", ...) if chips send anything and the chip has no
 /// interconnect.
-Bounds bounds_of(const Work& work, const Chip& chip, ActType act);
+Bounds bounds_of(const Work& work, const Chip& chip, NumberFormat act);
 
 }  // namespace shardproof::cost

@@ -13,7 +13,7 @@ NumberFormat format_of(std::string_view name, const ModelConfig& config,
                        const DeclaredArithmetic& declared) {
   const ValueRow* const row = value_row(name, config.rows.get());
   if (row == nullptr) return declared.unstored();
-  if (row->cache && config.cache == CacheType::bf16) return NumberFormat::bf16;
+  if (row->cache && config.cache == NumberFormat::bf16) return NumberFormat::bf16;
   return row->stored ? declared.values : declared.unstored();
 }
 

@@ -45,7 +45,7 @@ Replay::Replay(const Weights& weights, const Passes& passes,
       config_(weights.config()),
       of_matrices_(declared.of_matrix_product()),
       threads_(&calling_thread()) {
-  const WeightType stored = weights.stored_type();
+  const NumberFormat stored = weights.stored_type();
   for (const NamedComposites& some :
        {composites_of(config_, stored), block_terms_of(config_, stored)})
     composites_.insert(some.begin(), some.end());

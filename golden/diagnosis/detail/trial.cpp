@@ -115,7 +115,7 @@ bool holds(const Question& q, const std::string& id, const bounds::IntervalTenso
 struct AttentionValues {
   explicit AttentionValues(const Question& q) {
     const NamedComposites& all = q.step().graph().composites();
-    const NamedComposites terms = block_terms_of(q.config(), WeightType::f32);
+    const NamedComposites terms = block_terms_of(q.config(), NumberFormat::f32);
     const std::string mean = name_of(all, CompositeKind::mean);
     std::set<std::string> needed{mean};
     for (const auto& [name, of] : NamedComposites(all.rbegin(), all.rend())) {

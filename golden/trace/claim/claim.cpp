@@ -147,7 +147,7 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
     claim.in_field = true;
     return claim;
   }
-  const bool bf16 = claim.source_case.numerics.act == ActType::bf16;
+  const bool bf16 = claim.source_case.numerics.act == NumberFormat::bf16;
   const Arithmetic arithmetic =
       read_arithmetic(attributes, bf16 ? NumberFormat::bf16 : NumberFormat::f32);
   claim.declared = arithmetic.bounds;

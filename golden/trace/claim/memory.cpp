@@ -37,8 +37,9 @@ void require_memory(const Case& c) {
     bytes += kBytesOfRow * static_cast<double>(c.batch) * (chunks + static_cast<double>(c.gen));
     require(bytes);
   }
-  for (const WeightSpec& spec : weight_specs(
-           placed, c.numerics.weights == WeightType::int8 ? WeightType::int8 : WeightType::f32))
+  for (const WeightSpec& spec :
+       weight_specs(placed, c.numerics.weights == NumberFormat::int8 ? NumberFormat::int8
+                                                                     : NumberFormat::f32))
     bytes += (of_text ? kBytesOfTextWeight : kBytesOfWeight) *
              static_cast<double>(element_count(spec.shape));
   const Passes passes = c.passes();

@@ -22,7 +22,7 @@ std::int64_t channel(std::int64_t theirs, const ModelConfig& config, Rope pairs)
 
 /// Returns whether a value has rotated channels, or a weight that makes one.
 bool in_pairs(const Subject& s, const ModelConfig& config) {
-  const NamedComposites all = composites_of(config, WeightType::int8);
+  const NamedComposites all = composites_of(config, NumberFormat::int8);
   if (s.meaning != Meaning::weight) return is_rotated(all, s.name);
   const auto is_own = [&](const std::string& weight) {
     return !weight.empty() && s.name.ends_with("." + weight);

@@ -26,8 +26,8 @@ const std::vector<std::string>& computed(const ModelConfig& config) {
   if (!all.empty() && known == config) return all;
   known = config;
   all = {"ids"};
-  const NamedComposites terms = block_terms_of(config, WeightType::f32);
-  for (const auto& [name, composite] : composites_of(config, WeightType::f32)) {
+  const NamedComposites terms = block_terms_of(config, NumberFormat::f32);
+  for (const auto& [name, composite] : composites_of(config, NumberFormat::f32)) {
     all.push_back(name);
     for (const auto& [term, of] : terms)
       if (of.operands[0] == name) all.push_back(term);
@@ -58,7 +58,8 @@ std::int64_t pass_meant(const Role& role, std::int64_t pass, const Passes& passe
   return -1;
 }
 
-std::optional<Subject> of_weight(std::string_view id, const ModelConfig& config, WeightType kept) {
+std::optional<Subject> of_weight(std::string_view id, const ModelConfig& config,
+                                 NumberFormat kept) {
   for (const WeightSpec& spec : weight_specs(config, kept))
     if (spec.name == id)
       return Subject{Meaning::weight, false, "", 0, spec.name, spec.name, spec.dims, spec.shape};
@@ -130,7 +131,7 @@ std::int64_t pass_of(std::string_view name, const Passes& passes) {
 }
 
 std::optional<Subject> subject(std::string_view id, std::string_view meaning,
-                               const ModelConfig& config, const Passes& passes, WeightType kept) {
+                               const ModelConfig& config, const Passes& passes, NumberFormat kept) {
   std::int64_t at = pass_of(id, passes);
   if (at < 0) return meaning.empty() ? of_weight(id, config, kept) : std::nullopt;
   std::string_view rest = id.substr(passes.at(at).name.size() + 1);

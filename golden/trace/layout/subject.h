@@ -53,7 +53,7 @@ struct Subject {
 /// "raw gate", "last out", "previous k_cache"; empty: by its name); nullopt if the model has no
 /// such value.
 std::optional<Subject> subject(std::string_view id, std::string_view meaning,
-                               const ModelConfig& config, const Passes& passes, WeightType kept);
+                               const ModelConfig& config, const Passes& passes, NumberFormat kept);
 
 /// Returns the number of the pass that a name begins with; -1 if none.
 std::int64_t pass_of(std::string_view name, const Passes& passes);

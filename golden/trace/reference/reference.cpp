@@ -69,7 +69,7 @@ Reference::Reference(const Values& values, const Claim& claim, Weights weights)
   Numerics numerics = claim_.source_case.numerics;
   numerics.regime = Regime::exact;
   numerics.schedule = Schedule::group;
-  numerics.acc = FloatType::f32;
+  numerics.acc = NumberFormat::f32;
   const bool of_keys = claim_.source_case.model.rows == nullptr;
   answer_ = (of_keys ? oracle::run : oracle::graph::answer)(
       weights_, {numerics, ids_.prompt(), passes_, claim_.source_case.sampling,

@@ -69,7 +69,7 @@ void leave_out_wire(Values& values, const Claim& claim) {
   if (claim.declared.wire_roundings == 0 || claim.source_case.model.rows != nullptr) return;
   const Case& c = claim.source_case;
   Composites composites;
-  const WeightType weights = c.numerics.weights;
+  const NumberFormat weights = c.numerics.weights;
   for (const NamedComposites& some :
        {composites_of(c.model, weights), block_terms_of(c.model, weights)})
     composites.insert(some.begin(), some.end());

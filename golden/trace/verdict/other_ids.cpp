@@ -80,7 +80,7 @@ class Lookup {
 /// What follows the ids first: the embedding and the first norm.
 struct First {
   explicit First(const ModelConfig& model)
-      : all(composites_of(model, WeightType::f32)),
+      : all(composites_of(model, NumberFormat::f32)),
         embed(name_of(all, CompositeKind::lookup)),
         rows(model.rows.get()) {
     for (const auto& [name, of] : all)

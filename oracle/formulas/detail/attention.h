@@ -95,7 +95,7 @@ class Attention {
   Operand<Math> append(std::string_view name, const Operand<Math>& cache,
                        const Operand<Math>& added) {
     Value<Math> rows{*added.tensor, added.degree};
-    if (model_.config.cache == CacheType::bf16) {
+    if (model_.config.cache == NumberFormat::bf16) {
       const auto bf16 = math_.bf16(added.degree);
       for (Element& v : rows.tensor.data) v = bf16(v);
       rows.degree = kVariable;

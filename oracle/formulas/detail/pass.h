@@ -19,7 +19,7 @@ namespace shardproof::oracle {
 template <class Math>
 class Pass : public Places {
  public:
-  Pass(Math math, ModelValues<TensorOf<Math>>& filed, const PassPlan& plan, ActType act,
+  Pass(Math math, ModelValues<TensorOf<Math>>& filed, const PassPlan& plan, NumberFormat act,
        const IntTensor& ids, int threads)
       : Places(plan),
         math_(std::move(math)),
@@ -49,7 +49,7 @@ class Pass : public Places {
 
   /// Files the checkpoint st(value) and returns it.
   Operand<Math> store(int layer, std::string_view name, Value<Math> value) {
-    if (act_ == ActType::f32) return keep(layer, name, std::move(value));
+    if (act_ == NumberFormat::f32) return keep(layer, name, std::move(value));
     const auto bf16 = math_.bf16(value.degree);
     Value<Math> stored{value.tensor, kVariable};
     each_element(stored.tensor.data.size(),
@@ -68,7 +68,7 @@ class Pass : public Places {
   }
   /// Files S and the checkpoint st(S) of a contraction. Returns the checkpoint.
   Operand<Math> contraction(int layer, std::string_view name, Value<Math> s) {
-    if (act_ == ActType::f32) return keep(layer, name, std::move(s));  // S is the checkpoint
+    if (act_ == NumberFormat::f32) return keep(layer, name, std::move(s));  // S is the checkpoint
     Operand<Math> checkpoint = store(layer, name, s);
     raw(layer, name, std::move(s));
     return checkpoint;
@@ -97,7 +97,7 @@ class Pass : public Places {
   Math math_;
   ModelValues<TensorOf<Math>>& filed_;
   std::string name_;
-  ActType act_;
+  NumberFormat act_;
   int threads_;
 };
 

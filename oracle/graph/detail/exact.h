@@ -27,7 +27,7 @@ class Exact {
   using Sum = WideSum;
   static constexpr bool kFormal = false;
 
-  Exact(ActType act, const TextSizes& sizes) : act_(act), sizes_(sizes) {}
+  Exact(NumberFormat act, const TextSizes& sizes) : act_(act), sizes_(sizes) {}
 
   static Sum sum() { return {}; }
   static double number(double v) { return v; }
@@ -36,7 +36,7 @@ class Exact {
   static double named(double v) { return static_cast<double>(static_cast<float>(v)); }
   double stored(double v) const {
     const auto rounded = static_cast<float>(v);
-    return static_cast<double>(act_ == ActType::bf16 ? bf16(rounded) : rounded);
+    return static_cast<double>(act_ == NumberFormat::bf16 ? bf16(rounded) : rounded);
   }
 
   static double pair(ModelOp op, double a, double b);
@@ -67,7 +67,7 @@ class Exact {
   static double divided(double x, std::int64_t by) { return x / static_cast<double>(by); }
 
  private:
-  ActType act_;
+  NumberFormat act_;
   const TextSizes& sizes_;
 };
 

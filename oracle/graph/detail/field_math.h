@@ -42,7 +42,8 @@ class FieldMath {
   };
 
   /// Throws Error("field_setting", ...).
-  FieldMath(const FieldSetting& setting, ActType act, const ModelText& text, const TextSizes& sizes)
+  FieldMath(const FieldSetting& setting, NumberFormat act, const ModelText& text,
+            const TextSizes& sizes)
       : math_(setting), random_(setting), act_(act), text_(text), sizes_(sizes) {}
 
   Sum sum() const { return Sum(math_); }
@@ -52,7 +53,9 @@ class FieldMath {
   /// is random by its name, with the extents that its formula reads.
   Scalar word(const std::string& word) const;
   static Scalar named(const Scalar& v) { return v; }
-  Scalar stored(const Scalar& v) const { return act_ == ActType::bf16 ? function("bf16", v) : v; }
+  Scalar stored(const Scalar& v) const {
+    return act_ == NumberFormat::bf16 ? function("bf16", v) : v;
+  }
 
   /// Throws Error("field_zero", ...) on a division by a number with a lane of 0.
   Scalar pair(ModelOp op, const Scalar& a, const Scalar& b) const;
@@ -99,7 +102,7 @@ class FieldMath {
 
   field::Arithmetic math_;
   field::Random random_;
-  ActType act_;
+  NumberFormat act_;
   const ModelText& text_;
   const TextSizes& sizes_;
 };

@@ -18,7 +18,7 @@
 namespace shardproof {
 namespace {
 
-constexpr FloatType f32 = FloatType::f32, bf16 = FloatType::bf16;
+constexpr NumberFormat f32 = NumberFormat::f32, bf16 = NumberFormat::bf16;
 
 float r(float v) { return round_to_bf16(v); }
 
@@ -65,7 +65,7 @@ TEST(WireBf16, AReduceScatterRoundsAsItsLoopDoes) {
     numbers[i % 3].push_back(kParts[i % 5] * (1.0F + static_cast<float>(i) * 0x1.1p-7F));
   const Sharded t = partials(numbers);
   const Moves moves = reduce_scatter_moves(t.torus(), t.local(), 1, Axes::parse("y"));
-  for (const FloatType acc : {f32, bf16})
+  for (const NumberFormat acc : {f32, bf16})
     for (const Loop loop : {Loop::one_way, Loop::both_full, Loop::both_half}) {
       const Sharded parts = reduce(t, moves, Layout::parse("BF_y"), t.shape(), one(),
                                    {Schedule::tree, acc, bf16, loop, 1});

@@ -59,9 +59,9 @@ float written(const std::string& text, const float* parts) {
   return value;
 }
 
-FloatType float_type(const std::string& word) {
+NumberFormat float_type(const std::string& word) {
   if (word != "f32" && word != "bf16") refuse_word(word, "sums.txt");
-  return word == "f32" ? FloatType::f32 : FloatType::bf16;
+  return word == "f32" ? NumberFormat::f32 : NumberFormat::bf16;
 }
 
 /// How a row of sums.txt sums; a loop hides what the schedule is.
@@ -69,7 +69,7 @@ std::vector<Summation> summations(const std::string& orders, const std::string& 
   std::vector<Summation> all;
   const std::vector<std::string> two = parts_of(types, " ");
   if (two.size() != 2) refuse_word(types, types);
-  const FloatType acc = float_type(two[0]), wire = float_type(two[1]);
+  const NumberFormat acc = float_type(two[0]), wire = float_type(two[1]);
   for (const std::string& order : parts_of(orders, ","))
     if (order.starts_with("both") || order == "one-way")
       for (const Schedule hidden : {Schedule::tree, Schedule::biring})
@@ -115,11 +115,11 @@ TEST(ScheduledSum, IsTheOneWrittenByHandAndNoOther) {
 }
 
 TEST(ScheduledSum, OfOneWayIsThatOfARing) {
-  for (const FloatType acc : {FloatType::f32, FloatType::bf16})
+  for (const NumberFormat acc : {NumberFormat::f32, NumberFormat::bf16})
     for (const int K : {1, 2, 3, 5})
       for (int chunk = 0; chunk < K; ++chunk) {
         const auto of = [&](Schedule order, Loop loop) {
-          return bits(sum({.order = order, .acc = acc, .wire = FloatType::bf16, .loop = loop},
+          return bits(sum({.order = order, .acc = acc, .wire = NumberFormat::bf16, .loop = loop},
                           kNear, K, chunk, ChunkPart::whole));
         };
         EXPECT_EQ(of(Schedule::tree, Loop::one_way), of(Schedule::ring, Loop::none));

@@ -21,7 +21,7 @@ Extents extents_under(const Case& run) { return extents_of(run.model, run.batch,
 
 TEST(ProgramsAround, AUsersLayerAreThoseOfItsStrategy) {
   for (const Strategy& strategy : all_strategies())
-    for (ActType act : {ActType::f32, ActType::bf16}) {
+    for (NumberFormat act : {NumberFormat::f32, NumberFormat::bf16}) {
       SCOPED_TRACE(strategy.to_string());
       const Case run = run_under(strategy, kModel, kTorus, act);
       const PhasePrograms built = make_plan(run).prefill;
@@ -52,7 +52,7 @@ TEST(ProgramsAround, LeadALayersOutAndCachesBack) {
   Case run = run_under(Strategy(), kModel, kTorus);
   run.batch = 12;
   const PhasePrograms around = programs_around(parse_program("layer", kStrayed), run.model,
-                                               extents_under(run), kTorus, ActType::f32);
+                                               extents_under(run), kTorus, NumberFormat::f32);
   EXPECT_EQ(around.residual.to_string(), "B_xLE");
   EXPECT_EQ(around.cache.to_string(), "BMKQ");
   const Program& layer = around.layer;
@@ -72,7 +72,7 @@ TEST(ProgramsAround, TakeNamesThatTheLayerHasNot) {
   Case run = run_under(Strategy(), kModel, kTorus);
   run.batch = 12;
   const Program layer = programs_around(parse_program("layer", text), run.model, extents_under(run),
-                                        kTorus, ActType::f32)
+                                        kTorus, NumberFormat::f32)
                             .layer;
   EXPECT_EQ(layer.outputs[0], "kc_2");
   EXPECT_EQ(parse_program("layer", print_program(layer)), layer);

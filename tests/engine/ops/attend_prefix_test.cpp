@@ -69,8 +69,8 @@ TEST(AppendBehindAPrefix, SlotsCountFromItsEnd) {
   const Sharded cache = values("BMKQ", {1, 1, 1, 1}, {10});
   const Sharded t = values("BLKQ", {1, 2, 1, 1}, {1, 2});
   const auto appended = [&](std::vector<std::int32_t> at, std::int64_t prefix) {
-    return append(cache, t, integers("BL", {1, 2}, std::move(at)), one(), CacheType::as_act,
-                  nullptr, prefix)
+    return append(cache, t, integers("BL", {1, 2}, std::move(at)), one(), std::nullopt, nullptr,
+                  prefix)
         .f32();
   };
   EXPECT_EQ(appended({6, 7}, 5), (Chips{{10, 1, 2}}));
@@ -151,7 +151,7 @@ TEST(PrefixCaches, AreHandedOverByProgramsOfALayer) {
   EXPECT_EQ(dims_of(declared.role), "NTKQ");
   // As the rows' own caches they travel as what they are kept as.
   Numerics bf16;
-  bf16.act = ActType::bf16;
+  bf16.act = NumberFormat::bf16;
   EXPECT_EQ(wire_type(declared, {}, any_config()), NumberFormat::f32);
   EXPECT_EQ(wire_type(declared, bf16, any_config()), NumberFormat::bf16);
 }

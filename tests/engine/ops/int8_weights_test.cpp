@@ -29,7 +29,7 @@ Weights changed(const Weights& whole, const std::string& name, const std::vector
 /// weight it belongs to, and nothing else has changed.
 std::string fault_of(const Weights& made, const Weights& whole) {
   const ModelConfig& config = whole.config();
-  if (made.stored_type() != WeightType::int8) return "kept";
+  if (made.stored_type() != NumberFormat::int8) return "kept";
   for (const WeightSpec& spec : weight_specs(config))
     if (!spec.int8 && made.at(spec.name).data != whole.at(spec.name).data) return spec.name;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
@@ -122,7 +122,7 @@ TEST(Int8Weights, EveryFaultIsSeen) {
   const auto fault = [&](const std::string& name, std::size_t index, float by) {
     std::map<std::string, Tensor> tensors(made.all().begin(), made.all().end());
     tensors.at(name).data[index] += by;
-    return fault_of(Weights(made.config(), std::move(tensors), WeightType::int8), whole);
+    return fault_of(Weights(made.config(), std::move(tensors), NumberFormat::int8), whole);
   };
   EXPECT_EQ(fault("layer0.wq", 3, 0), "");
   EXPECT_EQ(fault("layer0.wq", 3, 1), "wq 3");

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/numeric/detail/functions.h"
@@ -109,9 +110,10 @@ TEST(Append, RoundsWhatItAppendsToACacheOfBf16AndNothingElse) {
   const Sharded cache = values("BMKQ", {1, 1, 1, 2}, {third, 2});
   const Sharded t = values("BLKQ", {1, 1, 1, 2}, {third, -third});
   const Sharded pos = integers("BL", {1, 1}, {1});
-  for (const CacheType kept : {CacheType::as_act, CacheType::f32})
+  for (const std::optional<NumberFormat> kept :
+       {std::optional<NumberFormat>(), std::optional(NumberFormat::f32)})
     EXPECT_EQ(append(cache, t, pos, one(), kept).f32(), (Chips{{third, 2, third, -third}}));
-  EXPECT_EQ(append(cache, t, pos, one(), CacheType::bf16).f32(),
+  EXPECT_EQ(append(cache, t, pos, one(), NumberFormat::bf16).f32(),
             (Chips{{third, 2, 0x1.56p-2F, -0x1.56p-2F}}));
 }
 

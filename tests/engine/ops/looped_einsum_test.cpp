@@ -63,11 +63,11 @@ Tensor drawn(const Shape& shape, unsigned seed) {
 /// Places in a chip's two shards.
 using Places = std::vector<std::pair<int, int>>;
 
-float chain(const Places& places, const float* a, const float* b, FloatType acc = FloatType::f32,
-            float c = 0.0F) {
+float chain(const Places& places, const float* a, const float* b,
+            NumberFormat acc = NumberFormat::f32, float c = 0.0F) {
   for (const auto& [i, j] : places) {
     c = std::fma(a[i], b[j], c);
-    if (acc == FloatType::bf16) c = round_to_bf16(c);
+    if (acc == NumberFormat::bf16) c = round_to_bf16(c);
   }
   return c;
 }
@@ -102,12 +102,12 @@ struct Ringed {
     const std::string letters = spec.substr(spec.find(',') + 1, b.size() + 1);
     return shared(shard(drawn(shape, 2), Layout::parse(letters + "_y"), torus()));
   }
-  Sharded run(Loop loop, FloatType acc = FloatType::f32, Regime regime = Regime::f32) const {
+  Sharded run(Loop loop, NumberFormat acc = NumberFormat::f32, Regime regime = Regime::f32) const {
     return einsum(EinsumSpec::parse(spec), {{operand_a(), operand_b()}}, Layout::parse("BF_y"),
                   {B, F * K}, one(), regime, acc, {{dim, Axes::parse("y"), loop}});
   }
   /// Every element of a chip by the same list of contracted places: k of a's row, k of b's column.
-  Row by(const std::vector<int>& list, int chip, FloatType acc = FloatType::f32) const {
+  Row by(const std::vector<int>& list, int chip, NumberFormat acc = NumberFormat::f32) const {
     const SharedValue left = operand_a(), right = operand_b();
     const auto size = static_cast<int>(element_count(b));
     Row all;
@@ -159,7 +159,7 @@ void expect_orders(const Letters& letters, const Ringed& ringed) {
   const auto list = [&](const std::vector<Span>& chunks) {
     return letters.list(chunks, ringed.K * ringed.n);
   };
-  for (const FloatType acc : {FloatType::f32, FloatType::bf16})
+  for (const NumberFormat acc : {NumberFormat::f32, NumberFormat::bf16})
     for (const Loop loop : kAll) {
       const Sharded got = ringed.run(loop, acc);
       for (int chip = 0; chip < ringed.K; ++chip) {
@@ -204,9 +204,9 @@ TEST(LoopedEinsum, OfALetterThatIsNotContractedChangesNothing) {
         const EinsumSpec spec = EinsumSpec::parse("BE,EF->BF");
         const Axes y = Axes::parse("y");
         const Sharded of_b = einsum(spec, {{rows, some}}, Layout::parse("BF_y"), {K * n, K * F},
-                                    one(), Regime::f32, FloatType::f32, {{'B', y, loop}});
+                                    one(), Regime::f32, NumberFormat::f32, {{'B', y, loop}});
         const Sharded of_f = einsum(spec, {{mine, all}}, Layout::parse("B_yF"), {K * B, K * n},
-                                    one(), Regime::f32, FloatType::f32, {{'F', y, loop}});
+                                    one(), Regime::f32, NumberFormat::f32, {{'F', y, loop}});
         for (int chip = 0; chip < K; ++chip) {
           Row want_b, want_f;
           for (int b = 0; b < K * n; ++b)
@@ -238,7 +238,7 @@ TEST(LoopedEinsum, HasARingForEachTerm) {
   const SharedValue a2 = place({B, H}, "BH", 3), b2 = place({H, Y * Z}, "HF_yz", 4);
   const auto run = [&](Loop first, Loop second) {
     return einsum(EinsumSpec::parse("BE,EF->BF + BH,HF->BF"), {{a1, b1}, {a2, b2}},
-                  Layout::parse("BF_yz"), {B, Y * Z}, one(), Regime::f32, FloatType::f32,
+                  Layout::parse("BF_yz"), {B, Y * Z}, one(), Regime::f32, NumberFormat::f32,
                   {{'E', Axes::parse("z"), first}, {'H', Axes::parse("y"), second}});
   };
   /// The chain of a chip at (y, z) whose terms have the orders of the ring's chips j1 and j2.
@@ -251,7 +251,7 @@ TEST(LoopedEinsum, HasARingForEachTerm) {
       for (const Span& chunk : spans(orders(second, Y)[j2], 3))
         for (int h = chunk.begin; h < chunk.end; ++h) of_second.emplace_back(b * H + h, h);
       const float c = chain(of_first, shard_of(a1, chip), shard_of(b1, chip));
-      row.push_back(chain(of_second, shard_of(a2, chip), shard_of(b2, chip), FloatType::f32, c));
+      row.push_back(chain(of_second, shard_of(a2, chip), shard_of(b2, chip), NumberFormat::f32, c));
     }
     return row;
   };
@@ -281,7 +281,7 @@ TEST(LoopedEinsum, OfTwoAxesNumbersItsChipsMajorToMinor) {
   const SharedValue b = shared(shard(drawn({6, 6}, 2), Layout::parse("EF_zy"), torus));
   const Sharded got =
       einsum(EinsumSpec::parse("BE,EF->BF"), {{a, b}}, Layout::parse("BF_zy"), {B, 6}, one(),
-             Regime::f32, FloatType::f32, {{'E', Axes::parse("zy"), Loop::one_way}});
+             Regime::f32, NumberFormat::f32, {{'E', Axes::parse("zy"), Loop::one_way}});
   const std::vector<List> lists{{0, 5, 4, 3, 2, 1}, {1, 0, 5, 4, 3, 2}, {2, 1, 0, 5, 4, 3},
                                 {3, 2, 1, 0, 5, 4}, {4, 3, 2, 1, 0, 5}, {5, 4, 3, 2, 1, 0}};
   const auto by = [&](const List& list, int chip) {
@@ -310,9 +310,9 @@ TEST(LoopedEinsum, OfOneChipIsTheChainItself) {
 
 TEST(LoopedEinsum, HasNoOrderInTheExactRegime) {
   const Ringed ringed{"BE,EF->BF", {B, 15}, {15}, 'E', 5, 3};
-  const Sharded plain = ringed.run(Loop::none, FloatType::f32, Regime::exact);
+  const Sharded plain = ringed.run(Loop::none, NumberFormat::f32, Regime::exact);
   for (const Loop loop : kLoops)
-    EXPECT_TRUE(same_bits(ringed.run(loop, FloatType::f32, Regime::exact), plain));
+    EXPECT_TRUE(same_bits(ringed.run(loop, NumberFormat::f32, Regime::exact), plain));
 }
 
 }  // namespace

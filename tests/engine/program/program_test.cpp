@@ -45,7 +45,7 @@ std::vector<Program> all_programs() {
   std::vector<Program> all;
   for (const Strategy& strategy : all_strategies())
     for (const std::int64_t K : kv_heads(torus))
-      for (ActType act : {ActType::f32, ActType::bf16})
+      for (NumberFormat act : {NumberFormat::f32, NumberFormat::bf16})
         for (const ModelConfig& family : models())
           for (Program& program :
                programs_of(phase_under(strategy, with_dims(family, 24, 24, 24, K, 24), torus, act)))
@@ -116,7 +116,7 @@ TEST(ProgramText, RefusesWhatIsNoStatement) {
 TEST(NumberFormat, OfCodesIsAByte) {
   const auto type = [](const char* role, const char* layout) {
     return wire_type({"x", Layout::parse(layout), Role::parse(role)},
-                     {.weights = WeightType::int8, .act = ActType::bf16}, {});
+                     {.weights = NumberFormat::int8, .act = NumberFormat::bf16}, {});
   };
   EXPECT_EQ(type("weight wq", "EHQ"), NumberFormat::int8);
   EXPECT_EQ(type("weight w_out", "F_xE"), NumberFormat::int8);
@@ -144,7 +144,8 @@ TEST(NumberFormat, IsThatOfTheRowForCompleteCheckpointsAndWeights) {
                     {"nothing", "E", f32}};
   for (const auto& [role, layout, type] : all) {
     const ValueDecl value{"x", Layout::parse(layout), Role::parse(role)};
-    EXPECT_EQ(wire_type(value, {.weights = WeightType::bf16, .act = ActType::bf16}, {}), type)
+    EXPECT_EQ(wire_type(value, {.weights = NumberFormat::bf16, .act = NumberFormat::bf16}, {}),
+              type)
         << role;
     EXPECT_EQ(wire_type(value, {}, {}), type == int32 ? int32 : f32) << role;
   }
@@ -272,7 +273,8 @@ TEST(Strategies, LayerProgramsCheckOnUnequalTori) {
         // One family of models each, by turns: eight have every op between them.
         ModelConfig model = with_dims(families[turn++ % families.size()], n, n, n, K, n);
         model.Q = 12;  // few-heads shards it
-        const ActType act = model.block == Block::serial ? ActType::bf16 : ActType::f32;
+        const NumberFormat act =
+            model.block == Block::serial ? NumberFormat::bf16 : NumberFormat::f32;
         SCOPED_TRACE(
             fmt::format("{} with {} on {}", strategy.to_string(), print_model(model), size));
         Case run = run_under(strategy, model, torus, act);

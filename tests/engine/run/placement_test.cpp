@@ -65,7 +65,7 @@ TEST(PlacedWeights, AreOneValueForAllWhoAskForTheSame) {
   const RunPlan plan = make_plan(parse_case("torus=2x1x3 prefill=ws2d:heads batch=6"));
   const Weights weights = generate_weights(plan.source_case.model, 1);
   Count count;
-  PlacedWeights placed(weights, weights.config(), WeightType::f32, count.hooks);
+  PlacedWeights placed(weights, weights.config(), NumberFormat::f32, count.hooks);
   placed.place(plan.prefill);
   const std::map<std::string, int> once = count.placed;
   placed.place(plan.prefill);
@@ -94,7 +94,7 @@ TEST(PlacedWeights, InTheFieldAreStreamsOfTheirNames) {
   const Weights weights = generate_weights(plan.source_case.model, 1);
   const auto field = std::make_shared<const Field>(FieldSetting{.seed = 4});
   const FaultHooks none;
-  PlacedWeights placed(weights, weights.config(), WeightType::f32, none, field);
+  PlacedWeights placed(weights, weights.config(), NumberFormat::f32, none, field);
   std::set<std::string> seen;
   for (const Program* program : {&plan.prefill.embed, &plan.prefill.layer, &plan.prefill.head})
     for (const int layer : {0, 1}) {
@@ -126,7 +126,7 @@ TEST(PlacedWeights, AreOfTheModel) {
                                 .role = Role::parse("weight norm2_gain"),
                                 .line = {}});
   const FaultHooks none;
-  PlacedWeights placed(weights, weights.config(), WeightType::f32, none);
+  PlacedWeights placed(weights, weights.config(), NumberFormat::f32, none);
   EXPECT_EQ(label_of([&] { placed.place(other); }), "weights_name");
 }
 

@@ -18,9 +18,9 @@ namespace {
 class LayerFile : public testing::Test {
  protected:
   /// What loading a file of this text, as a layer of the model, says; the file's name left out.
-  std::string said(const std::string& text, ActType act = ActType::f32,
+  std::string said(const std::string& text, NumberFormat act = NumberFormat::f32,
                    const ModelConfig& model = parse_model("palm-tiny"),
-                   WeightType weights = WeightType::f32) const {
+                   NumberFormat weights = NumberFormat::f32) const {
     const std::string path = (directory_ / "p.txt").string();
     std::ofstream(path, std::ios::binary) << text;
     std::string message = message_of(
@@ -30,14 +30,14 @@ class LayerFile : public testing::Test {
     return message;
   }
 
-  static std::string whole(ActType act = ActType::f32) {
+  static std::string whole(NumberFormat act = NumberFormat::f32) {
     return text_of(Strategy::parse("ws2d:batch"), parse_model("palm-tiny"), act);
   }
-  static std::string text_of(const Strategy& strategy, const ModelConfig& model, ActType act) {
+  static std::string text_of(const Strategy& strategy, const ModelConfig& model, NumberFormat act) {
     return print_program(phase_under(strategy, model, Torus(4, 2, 3), act).layer);
   }
   static std::string with(const std::string& from, const std::string& to,
-                          ActType act = ActType::f32) {
+                          NumberFormat act = NumberFormat::f32) {
     std::string text = whole(act);
     const auto at = text.find(from);
     EXPECT_NE(at, std::string::npos) << from;
@@ -49,7 +49,7 @@ class LayerFile : public testing::Test {
 
 TEST_F(LayerFile, TakesEveryStrategy) {
   for (const Strategy& strategy : all_strategies())
-    for (ActType act : {ActType::f32, ActType::bf16}) {
+    for (NumberFormat act : {NumberFormat::f32, NumberFormat::bf16}) {
       const ModelConfig model =
           parse_model(serial_only(strategy) ? "palm-tiny,block=serial" : "palm-tiny");
       EXPECT_EQ(said(text_of(strategy, model, act), act, model), "") << strategy.to_string();
@@ -107,14 +107,14 @@ TEST_F(LayerFile, TakesTheInputsThatTheRegistryGivesToLayers) {
 }
 
 TEST_F(LayerFile, HoldsStoreLinesIfActIsBf16) {
-  EXPECT_EQ(said(whole(), ActType::bf16).substr(0, 30), "layer_c4: p.txt: act=bf16 stor");
-  EXPECT_EQ(said(whole(ActType::bf16)).substr(0, 26), "layer_c4: p.txt line 20: a");
+  EXPECT_EQ(said(whole(), NumberFormat::bf16).substr(0, 30), "layer_c4: p.txt: act=bf16 stor");
+  EXPECT_EQ(said(whole(NumberFormat::bf16)).substr(0, 26), "layer_c4: p.txt line 20: a");
   const ModelConfig model = parse_model("palm-tiny");
-  EXPECT_EQ(said(whole(), ActType::f32, model, WeightType::int8).substr(0, 33),
+  EXPECT_EQ(said(whole(), NumberFormat::f32, model, NumberFormat::int8).substr(0, 33),
             "layer_c4: p.txt: weights=int8 mul");
   // Scales are weights of an int8 model alone.
   const std::string scaled = "input qs : HQ is weight wq_scale\n" + whole();
-  EXPECT_EQ(said(scaled, ActType::f32, model, WeightType::int8).substr(0, 8), "layer_c4");
+  EXPECT_EQ(said(scaled, NumberFormat::f32, model, NumberFormat::int8).substr(0, 8), "layer_c4");
 }
 
 TEST_F(LayerFile, HoldsScalesIfWeightsAreInt8) {
@@ -124,13 +124,13 @@ TEST_F(LayerFile, HoldsScalesIfWeightsAreInt8) {
     Case c;
     c.torus = Torus(4, 2, 3);
     c.model = model;
-    c.numerics.weights = WeightType::int8;
+    c.numerics.weights = NumberFormat::int8;
     c.batch = 24;
     const Strategy strategy = Strategy::parse("ws2d:batch");
     const std::string text = print_program(partitioned(c, strategy, Phase::decode).layer);
-    EXPECT_EQ(said(text, ActType::f32, model, WeightType::int8), "");
-    for (const WeightType type : {WeightType::f32, WeightType::bf16}) {
-      EXPECT_EQ(said(text, ActType::f32, model, type),
+    EXPECT_EQ(said(text, NumberFormat::f32, model, NumberFormat::int8), "");
+    for (const NumberFormat type : {NumberFormat::f32, NumberFormat::bf16}) {
+      EXPECT_EQ(said(text, NumberFormat::f32, model, type),
                 fmt::format("layer_c1: p.txt line 5: wq_scale: 'wq_scale' is a weight of "
                             "weights=int8 alone; the case says weights={} (docs/program.md)",
                             to_string(type)));
@@ -139,8 +139,8 @@ TEST_F(LayerFile, HoldsScalesIfWeightsAreInt8) {
         if (row.kind != WeightKind::scale) continue;
         const std::string message =
             said(fmt::format("input s : {} is weight {}\n{}", row.dims, row.name,
-                             text_of(strategy, model, ActType::f32)),
-                 ActType::f32, model, type);
+                             text_of(strategy, model, NumberFormat::f32)),
+                 NumberFormat::f32, model, type);
         const std::string begin =
             row.in_model(model)
                 ? fmt::format("'{}' is a weight of weights=int8 alone", row.name)
@@ -155,16 +155,17 @@ TEST_F(LayerFile, SaysScaledOfInt8WeightsOnly) {
   const ModelConfig model = parse_model("palm-tiny");
   const std::string text =
       with("hr : BLF_zyx = reduce_scatter(h, F, x) is raw gate",
-           "hr : BLF_zyx = reduce_scatter(h, F, x) is scaled gate", ActType::bf16);
-  for (const WeightType type : {WeightType::f32, WeightType::bf16})
-    EXPECT_TRUE(said(text, ActType::bf16, model, type)
+           "hr : BLF_zyx = reduce_scatter(h, F, x) is scaled gate", NumberFormat::bf16);
+  for (const NumberFormat type : {NumberFormat::f32, NumberFormat::bf16})
+    EXPECT_TRUE(said(text, NumberFormat::bf16, model, type)
                     .starts_with("layer_c5: p.txt line 44: hr: a layer of palm-tiny has no "
                                  "'scaled gate'"))
-        << said(text, ActType::bf16, model, type);
+        << said(text, NumberFormat::bf16, model, type);
   // What is not an input of a layer does not become one by being scaled.
-  EXPECT_EQ(said("input s : BLF is scaled gate\n" + whole(), ActType::f32, model, WeightType::int8)
-                .substr(0, 70),
-            "layer_c1: p.txt line 1: s: a layer has no input 'scaled gate'; legal: ");
+  EXPECT_EQ(
+      said("input s : BLF is scaled gate\n" + whole(), NumberFormat::f32, model, NumberFormat::int8)
+          .substr(0, 70),
+      "layer_c1: p.txt line 1: s: a layer has no input 'scaled gate'; legal: ");
 }
 
 TEST(SmallestBatch, IsTheLeastThatEveryBDivides) {

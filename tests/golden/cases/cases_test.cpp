@@ -123,9 +123,9 @@ TEST(Coverage, MissesACellThatIsNeverDrawn) {
     Case c = i < drawn().size() ? drawn()[i] : cases::draw(1, i);
     all.add(c);
     // One cell alone: what int8 has with all of these.
-    if (c.numerics.weights == WeightType::int8 && c.numerics.loop == Loop::both_half &&
+    if (c.numerics.weights == NumberFormat::int8 && c.numerics.loop == Loop::both_half &&
         c.numerics.regime == Regime::f32 && c.prefill.to_string() == "ws2d:batch")
-      c.numerics.weights = WeightType::bf16;
+      c.numerics.weights = NumberFormat::bf16;
     no_int8.add(c);
   }
   EXPECT_EQ(all.shortfall(), "");

@@ -191,9 +191,9 @@ TEST(Coverage, DemandsItsShares) {
   for (const auto& [what, change] : std::vector<std::pair<std::string, void (*)(Case&)>>{
            {"12 chips or more", [](Case& c) { c.torus = Torus(2, 1, 3); }},
            {"axes not all equal", [](Case& c) { c.torus = Torus(2, 2, 2); }},
-           {"acc bf16", [](Case& c) { c.numerics.acc = FloatType::f32; }},
-           {"wire bf16", [](Case& c) { c.numerics.wire = FloatType::f32; }},
-           {"cache bf16", [](Case& c) { c.model.cache = CacheType::as_act; }},
+           {"acc bf16", [](Case& c) { c.numerics.acc = NumberFormat::f32; }},
+           {"wire bf16", [](Case& c) { c.numerics.wire = NumberFormat::f32; }},
+           {"cache bf16", [](Case& c) { c.model.cache = std::nullopt; }},
            {"gen 3 or more", [](Case& c) { c.gen = 2; }},
            {"serial blocks", [](Case& c) { c.model.block = Block::parallel; }},
            {"layernorm", [](Case& c) { c.model.norm = Norm::rmsnorm; }},
@@ -212,7 +212,7 @@ TEST(Coverage, DemandsItsShares) {
            {"regime f32", [](Case& c) { c.numerics.regime = Regime::exact; }},
            {"cache f32",
             [](Case& c) {
-              if (c.model.cache == CacheType::f32) c.model.cache = CacheType::bf16;
+              if (c.model.cache == NumberFormat::f32) c.model.cache = NumberFormat::bf16;
             }},
            {"the median case", [](Case& c) { c.batch *= 1000; }}})
     EXPECT_NE(shortfall(change).find(what), std::string::npos) << what << ": " << shortfall(change);

@@ -42,7 +42,7 @@ Words words_of(const Case& c) {
   add("rope", to_string(m.rope));
   add("tied", m.tied);
   add("softmax", to_string(m.softmax));
-  add("cache", to_string(m.cache));
+  add("cache", m.cache ? to_string(*m.cache) : "");
   for (const NumericsKey& key : numerics_keys()) add(key.name, key.get(c.numerics));
   if (c.prefix.given()) add("prefix", "given"), add("prefix", c.prefix.to_string());
   if (c.prefix.given() && c.batch % c.prefix.rows != 0) words.insert("more-rows-for-some");

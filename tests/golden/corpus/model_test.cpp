@@ -65,7 +65,7 @@ TEST_P(ModelGolden, IsEqual) {
 bool is_weight(const dump::Dump& golden, const std::string& name) {
   const Case c = case_of(golden);
   const auto specs = weight_specs(
-      c.model, c.numerics.weights == WeightType::int8 ? WeightType::int8 : WeightType::f32);
+      c.model, c.numerics.weights == NumberFormat::int8 ? NumberFormat::int8 : NumberFormat::f32);
   return std::any_of(specs.begin(), specs.end(),
                      [&](const WeightSpec& spec) { return spec.name == name; });
 }

@@ -47,7 +47,7 @@ class Planted : public OracleRun {
   using Said = std::vector<Hypothesis>;
 
   explicit Planted(const std::string& keys) : OracleRun(keys), dump(values()) {
-    if (plan.source_case.numerics.act == ActType::bf16) declared.values = NumberFormat::bf16;
+    if (plan.source_case.numerics.act == NumberFormat::bf16) declared.values = NumberFormat::bf16;
   }
 
   const Value& value(const std::string& id) const { return dump.at(id); }

@@ -61,7 +61,7 @@ inline Case f32_case(Schedule schedule) {
   return c;
 }
 
-inline Case rounding_case(Schedule schedule, FloatType acc, FloatType wire) {
+inline Case rounding_case(Schedule schedule, NumberFormat acc, NumberFormat wire) {
   Case c = f32_case(schedule);
   c.numerics.acc = acc;
   c.numerics.wire = wire;

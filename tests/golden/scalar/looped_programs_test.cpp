@@ -122,8 +122,8 @@ Drawn draw_program() {
                               scattered.to_string(), note(draw_loop()));
   drawn.numerics.schedule =
       *rc::gen::element(Schedule::group, Schedule::ring, Schedule::tree, Schedule::biring);
-  drawn.numerics.acc = *rc::gen::element(FloatType::f32, FloatType::bf16);
-  drawn.numerics.wire = *rc::gen::element(FloatType::f32, FloatType::bf16);
+  drawn.numerics.acc = *rc::gen::element(NumberFormat::f32, NumberFormat::bf16);
+  drawn.numerics.wire = *rc::gen::element(NumberFormat::f32, NumberFormat::bf16);
   RC_CLASSIFY(ring.size() == 3, "ring: of three axes");
   RC_CLASSIFY(ring.size() == 2, "ring: of two axes");
   RC_CLASSIFY(torus.size(ring) >= 3, "ring: of three chips or more");
@@ -165,8 +165,8 @@ std::map<std::string, scalar::Value> by_the_model(const Program& program, const 
   for (const Op& op : program.ops) {
     const bool sums = op.results[0].role.to_string() == "raw gate";
     scalar::Setting setting{any_config(), drawn.torus, drawn.numerics.schedule};
-    setting.acc_bf16 = sums && drawn.numerics.acc == FloatType::bf16;
-    setting.wire_bf16 = sums && drawn.numerics.wire == FloatType::bf16;
+    setting.acc_bf16 = sums && drawn.numerics.acc == NumberFormat::bf16;
+    setting.wire_bf16 = sums && drawn.numerics.wire == NumberFormat::bf16;
     std::vector<const scalar::Value*> args;
     for (const std::string& arg : op.args) args.push_back(&values.at(arg));
     scalar::Value value = scalar::apply(op, args, setting).at(0);

@@ -17,7 +17,7 @@ namespace {
 
 using namespace faulty;
 
-constexpr FloatType f32 = FloatType::f32, bf16 = FloatType::bf16;
+constexpr NumberFormat f32 = NumberFormat::f32, bf16 = NumberFormat::bf16;
 
 /// What a rule does at each of the places where it might round.
 struct Rule {
@@ -79,7 +79,7 @@ float by(const Rule& rule, const Summed& s) {
   return keep(rule.finished, t[0]);
 }
 
-Rule right(Schedule order, Loop loop, FloatType acc, FloatType wire, OpKind kind) {
+Rule right(Schedule order, Loop loop, NumberFormat acc, NumberFormat wire, OpKind kind) {
   const bool w = wire == bf16, a = acc == bf16;
   return {.order = order,
           .first = w,
@@ -144,7 +144,7 @@ void expect_each_rounding_judged(const Case& c, OpKind kind, bool long_lanes) {
 
 /// A strategy whose projections are reduce-scattered, and one with an all_reduce of them (k and v).
 class ScalarReduction
-    : public testing::TestWithParam<std::tuple<Schedule, FloatType, FloatType, OpKind>> {};
+    : public testing::TestWithParam<std::tuple<Schedule, NumberFormat, NumberFormat, OpKind>> {};
 
 TEST_P(ScalarReduction, EachRoundingIsJudged) {
   const auto [order, acc, wire, kind] = GetParam();
@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(All, ScalarReduction,
 
 /// Reduce-scatters of rings of five and of three chips, or of fifteen, in chunks of five.
 class ScalarLoopedReduction
-    : public testing::TestWithParam<std::tuple<const char*, Loop, FloatType, FloatType>> {};
+    : public testing::TestWithParam<std::tuple<const char*, Loop, NumberFormat, NumberFormat>> {};
 
 TEST_P(ScalarLoopedReduction, EachRoundingIsJudged) {
   const auto [strategy, loop, acc, wire] = GetParam();

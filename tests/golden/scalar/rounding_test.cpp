@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -25,7 +26,7 @@ namespace {
 
 using namespace faulty;
 
-constexpr FloatType f32 = FloatType::f32, bf16 = FloatType::bf16;
+constexpr NumberFormat f32 = NumberFormat::f32, bf16 = NumberFormat::bf16;
 
 Fault of(const std::string& role, const Fault& fault) {
   return [=](const Op& op, const Args& args, Results& results) {
@@ -109,7 +110,7 @@ Fault flipped(const Case& c, const std::string& name, OpKind kind, bool acc) {
     if (kind != OpKind::einsum && torus.size(op.axes) == 1) return false;
     Summation how{numerics.schedule, acc_type(role, numerics), partial_wire_type(role, numerics),
                   op.loop};
-    FloatType& one = acc ? how.acc : how.wire;
+    NumberFormat& one = acc ? how.acc : how.wire;
     one = one == bf16 ? f32 : bf16;
     Sharded& to = results.at(0);
     if (kind == OpKind::einsum) {
@@ -169,7 +170,7 @@ TEST(ScalarRounding, OfEveryNamedValueIsJudged) {
 }
 
 /// Of partial sums that move before they are reduced.
-Case moving_case(FloatType wire) {
+Case moving_case(NumberFormat wire) {
   Case c = parse_case(
       "torus=2x3x1 model=palm-tiny,layers=1,E=24,F=24,H=12,K=3,Q=4,V=24 prefill=ws2d:pre-y "
       "regime=f32 prompt=2 gen=2");
@@ -234,19 +235,19 @@ Fault appended(float (*change)(float), const std::string& name, int only = -1) {
 
 /// What caches are kept as with act=f32, the rule for it and the fault.
 struct Kept {
-  CacheType cache;
+  std::optional<NumberFormat> cache;
   float (*right)(float);
   float (*wrong)(float);
 };
-constexpr Kept kKept[] = {{CacheType::bf16, round_to_bf16, as_it_is},
-                          {CacheType::f32, as_it_is, round_to_bf16},
-                          {CacheType::as_act, as_it_is, round_to_bf16}};
+constexpr Kept kKept[] = {{NumberFormat::bf16, round_to_bf16, as_it_is},
+                          {NumberFormat::f32, as_it_is, round_to_bf16},
+                          {std::nullopt, as_it_is, round_to_bf16}};
 
 TEST(ScalarCache, WhatIsAppendedIsRoundedAsCacheSays) {
   for (const char* name : {"k_cache", "v_cache"})
     for (const auto& [cache, right, wrong] : kKept) {
       Case c = f32_case(Schedule::group);
-      ASSERT_EQ(c.numerics.act, ActType::f32);
+      ASSERT_EQ(c.numerics.act, NumberFormat::f32);
       c.model.cache = cache;
       expect_equal(c, appended(right, name));
       expect_caught(c, appended(wrong, name));
@@ -283,7 +284,7 @@ TEST(ExactCache, WhatIsAppendedIsRoundedAsCacheSays) {
     for (const auto& [cache, right, wrong] : kKept) {
       Case c =
           parse_case("torus=1x2x3 model=palm-tiny,layers=1,E=24,F=24,H=12,Q=4,V=24 prompt=3 gen=3");
-      ASSERT_EQ(c.numerics.act, ActType::f32);
+      ASSERT_EQ(c.numerics.act, NumberFormat::f32);
       c.model.cache = cache;
       for (int chip = 0; chip < c.torus.chips(); ++chip) {
         SCOPED_TRACE(fmt::format("{} of {}, chip {}", name, print_case(c), chip));

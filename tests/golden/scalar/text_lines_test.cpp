@@ -47,7 +47,7 @@ class Floats {
   using Whole = Tensor;
   static constexpr bool kOrdered = true;
 
-  Floats(const Asked& asked, ActType act) {
+  Floats(const Asked& asked, NumberFormat act) {
     std::map<std::string, Tensor, std::less<>> weights;
     for (const TextSection section : kTextSections)
       for (const TextWeight& one : asked.text.section(section).weights)
@@ -91,7 +91,7 @@ class Elements {
   static constexpr bool kOrdered = false;
   using Whole = Array<FieldElement>;
 
-  Elements(const Asked& asked, ActType act) {
+  Elements(const Asked& asked, NumberFormat act) {
     const FieldSetting setting{.seed = 11};
     field = std::make_shared<const Field>(setting);
     numerics.regime = Regime::field;
@@ -136,7 +136,7 @@ class Elements {
 template <class Regime>
 class Beside {
  public:
-  explicit Beside(ActType act) : asked_(Regime::kOrdered), regime_(asked_, act) {}
+  explicit Beside(NumberFormat act) : asked_(Regime::kOrdered), regime_(asked_, act) {}
 
   /// Returns how many elements of a line's value differ from the step's, in all passes.
   std::size_t differences(const LineAndStep& one, bool of_layer) const {
@@ -216,7 +216,7 @@ class Beside {
 
 template <class Regime>
 void expect_equal() {
-  for (const ActType act : {ActType::f32, ActType::bf16}) {
+  for (const NumberFormat act : {NumberFormat::f32, NumberFormat::bf16}) {
     const Beside<Regime> beside(act);
     for (const bool of_layer : {false, true})
       for (const LineAndStep& one : of_layer ? layer_lines() : embedding_lines())
@@ -232,8 +232,8 @@ TEST(TextLines, HaveTheBitsOfTheWalk) { expect_equal<Floats>(); }
 TEST(TextLines, HaveTheElementsOfTheWalk) { expect_equal<Elements>(); }
 
 TEST(TextLines, ThatAreOthersDiffer) {
-  const Beside<Floats> floats(ActType::bf16);
-  const Beside<Elements> elements(ActType::bf16);
+  const Beside<Floats> floats(NumberFormat::bf16);
+  const Beside<Elements> elements(NumberFormat::bf16);
   const LineAndStep others[] = {
       {"mu : BL", "map(div(sx, E); E = 9 [extent])"},
       {"norm : BLE",

@@ -38,7 +38,7 @@ RC_GTEST_PROP(TextStepsInTheField, OnChipsHaveTheElementsOfOneChip, ()) {
   RC_LOG() << form.call << " on " << step.torus;
   Numerics numerics;
   numerics.regime = Regime::field;
-  numerics.act = draw_int(0, 1) == 1 ? ActType::bf16 : ActType::f32;
+  numerics.act = draw_int(0, 1) == 1 ? NumberFormat::bf16 : NumberFormat::f32;
   const Sharded sharded = here.result(numerics, field), whole = alone.result(numerics, field);
   std::size_t wrong = 0;
   each_held(sharded, [&](std::size_t place, std::size_t chip, std::size_t i) {

@@ -52,7 +52,7 @@ std::vector<float> scalar_result(const RunStep& run, const DrawnStep& step,
     values[op.args[i]] = std::move(value);
   }
   const scalar::Setting setting{
-      .config = any_config(), .torus = step.torus, .act_bf16 = numerics.act == ActType::bf16};
+      .config = any_config(), .torus = step.torus, .act_bf16 = numerics.act == NumberFormat::bf16};
   for (const Op& one : run.program.ops) {
     std::vector<const scalar::Value*> args;
     for (const std::string& arg : one.args) args.push_back(&values.at(arg));
@@ -93,7 +93,7 @@ bool bounds_tell(const RunStep& run, const DrawnStep& step, std::vector<float> m
 Numerics drawn_numerics(Regime regime) {
   Numerics numerics;
   numerics.regime = regime;
-  numerics.act = draw_int(0, 1) == 1 ? ActType::bf16 : ActType::f32;
+  numerics.act = draw_int(0, 1) == 1 ? NumberFormat::bf16 : NumberFormat::f32;
   return numerics;
 }
 

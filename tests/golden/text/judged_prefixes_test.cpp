@@ -60,7 +60,8 @@ TEST(PrefixesOfTexts, OfPrefixesInCachesOfAnyOrderAreRight) {
 TEST(PrefixesOfTexts, OperandsHaveTheCachesOfPrefixes) {
   const dump::Dump dump = f32_trace("llama-3", "batch=4 prefix=3:2 chunk=2");
   const dump::Claim claim = dump::read_claim(dump.attributes, std::nullopt);
-  const Weights weights = oracle::as_stored(generated_weights(claim.source_case), WeightType::f32);
+  const Weights weights =
+      oracle::as_stored(generated_weights(claim.source_case), NumberFormat::f32);
   const dump::Values values = dump::read_values(dump, claim, weights);
   dump::Reference reference(values, claim, weights);
   for (const auto& [value, cache] : {std::pair{"dot_1", "k_cache"}, {"mean_1", "v_cache"}}) {

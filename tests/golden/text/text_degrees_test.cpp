@@ -45,7 +45,7 @@ ModelText text_of(std::string_view old_line = "", std::string_view new_line = ""
   return parse_model_text(text);
 }
 
-FieldCounts counts(const ModelText& text, ActType act = ActType::f32) {
+FieldCounts counts(const ModelText& text, NumberFormat act = NumberFormat::f32) {
   // Two rows of three tokens, then a decode step: M is 3 and 4.
   return counts_of_text(TextModel(text, {}, "counted.model"), act, Passes(2, 3, 3, 2));
 }
@@ -58,7 +58,7 @@ TEST(DegreesOfTexts, CountEachFunctionOncePerElement) {
   EXPECT_EQ(f32.applied.at("score to exp"), 2 * (2 * 3 * 3 + 2 * 1 * 4));
   EXPECT_EQ(f32.applied.at("max to exp"), 2 * (2 * 3 + 2 * 1));
   EXPECT_EQ(f32.applied.size(), 4U);  // positions are compared as integers
-  const FieldCounts bf16 = counts(text_of(), ActType::bf16);
+  const FieldCounts bf16 = counts(text_of(), NumberFormat::bf16);
   EXPECT_EQ(bf16.applied.at("bf16"), 2 * (2 * 3 * 3 + 2 * 1 * 3));
 }
 
@@ -91,7 +91,7 @@ TEST(DegreesOfTexts, AreThoseOfSumsProductsAndQuotients) {
 
 TEST(DegreesOfTexts, OfMoreOpsMakeTheBoundLarger) {
   const FieldSetting setting;
-  const auto bound = [&](const ModelText& text, ActType act = ActType::f32) {
+  const auto bound = [&](const ModelText& text, NumberFormat act = NumberFormat::f32) {
     return field_equality(setting, counts(text, act));
   };
   const FieldEquality plain = bound(text_of());
@@ -106,7 +106,7 @@ TEST(DegreesOfTexts, OfMoreOpsMakeTheBoundLarger) {
   EXPECT_GT(with("out : BLE = mul(mul(mixed, 0.5), g)").degree, plain.degree);
   EXPECT_GT(with("out : BLE = mul(tanh(mixed), g)").applications, plain.applications);
   EXPECT_GT(with("out : BLE = larger(mixed, g)").applications, plain.applications);
-  EXPECT_GT(bound(text_of(), ActType::bf16).applications, plain.applications);
+  EXPECT_GT(bound(text_of(), NumberFormat::bf16).applications, plain.applications);
 }
 
 }  // namespace

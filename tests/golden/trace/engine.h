@@ -39,7 +39,7 @@ class Engine {
       : scale(1 / std::sqrt(static_cast<float>(run.source_case.model.Q))),
         run_(run),
         model_(run.source_case.model),
-        bf16_(run.source_case.numerics.act == ActType::bf16) {
+        bf16_(run.source_case.numerics.act == NumberFormat::bf16) {
     for (const auto& [name, tensor] : run.weights().all()) weights[name] = tensor.data;
   }
   Engine(const Engine&) = delete;

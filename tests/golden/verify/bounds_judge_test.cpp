@@ -50,7 +50,7 @@ TEST(BoundsJudge, FindsNothingInRightRuns) {
     ASSERT_TRUE(j.bounds) << print_case(c);
     EXPECT_GT(j.bounds->within, 100) << print_case(c);
     // Where whole sums are kept or sent in bf16 some bounds say little, and are reported so.
-    if (c.numerics.acc == FloatType::f32 && c.numerics.wire == FloatType::f32) {
+    if (c.numerics.acc == NumberFormat::f32 && c.numerics.wire == NumberFormat::f32) {
       EXPECT_EQ(j.bounds->loose, 0) << print_case(c) << j.bounds->to_string();
     }
     EXPECT_GE(j.bounds->least_slack, 1.0) << print_case(c) << j.bounds->to_string();

@@ -138,7 +138,7 @@ TEST(Evidence, InBothRegimesAndAsStored) {
     t.data.back() = std::nextafter(0.0625F, 1.0F);
   };
   EXPECT_EQ(judged_with(c, "layer0.wq", nearly).verdict, Verdict::equal);
-  c.numerics.weights = WeightType::bf16;
+  c.numerics.weights = NumberFormat::bf16;
   EXPECT_EQ(judged_with(c, "layer0.wq", nearly).verdict, Verdict::not_judged);
   c.numerics.regime = Regime::f32;
   EXPECT_EQ(judged_with(c, "layer0.wq", nearly).verdict, Verdict::not_judged);
@@ -160,9 +160,9 @@ TEST(Evidence, ConstantCodesAreNotJudgedWhateverTheirScales) {
     const auto channels = static_cast<std::size_t>(element_count(shape_of(scale.dims, c.model)));
     const auto constant = [&](Tensor& t) { make_codes_constant(t, channels); };
     SCOPED_TRACE(spec.name);
-    c.numerics.weights = WeightType::f32;
+    c.numerics.weights = NumberFormat::f32;
     EXPECT_EQ(judged_with(c, spec.name, constant).verdict, Verdict::equal);
-    c.numerics.weights = WeightType::int8;
+    c.numerics.weights = NumberFormat::int8;
     const Judgement j = judged_with(c, spec.name, constant);
     EXPECT_EQ(j.verdict, Verdict::not_judged) << j.explanation();
     EXPECT_TRUE(j.reason().starts_with("weight " + spec.name + ": all ")) << j.reason();
@@ -187,7 +187,7 @@ TEST(Evidence, ConstantCodesAreNotJudgedWhateverTheirScales) {
 
 TEST(Evidence, ConstantScalesAreANote) {
   Case c = any_weights("4x2x3", Strategy::parse("ws2d:batch"));
-  c.numerics.weights = WeightType::int8;
+  c.numerics.weights = NumberFormat::int8;
   for (const WeightSpec& spec : weight_specs(c.model)) {
     if (!spec.int8) continue;
     const std::string scale =
@@ -208,13 +208,13 @@ TEST(Evidence, ConstantScalesAreANote) {
 
 TEST(Evidence, OfAFileOfInt8Weights) {
   Case c = any_weights("4x2x3", Strategy::parse("ws2d:batch"));
-  c.numerics.weights = WeightType::int8;
+  c.numerics.weights = NumberFormat::int8;
   const Weights made = int8_weights(generate_weights(c.model, c.seed));
   const auto judged = [&](const std::string& name, float value) {
     std::map<std::string, Tensor> tensors(made.all().begin(), made.all().end());
     std::vector<float>& data = tensors.at(name).data;
     std::fill(data.begin(), data.end(), value);
-    const Weights given(c.model, std::move(tensors), WeightType::int8);
+    const Weights given(c.model, std::move(tensors), NumberFormat::int8);
     OracleMemo memo;
     return verify_case(c, memo, {.weights = &given});
   };

@@ -26,7 +26,7 @@ TEST(LayerProgram, EveryModelFamilysTextIsJudgedEqual) {
        {"block=serial", "model=palm-tiny,ffn=gelu,rope=none,norm=layernorm",
         "model=palm-tiny,ffn=geglu,norm=layernorm,bias=all,rope=interleaved,tied=false",
         "block=serial model=palm-tiny,ffn=gelu-erf,bias=all,K=24"})
-    for (ActType act : {ActType::f32, ActType::bf16})
+    for (NumberFormat act : {NumberFormat::f32, NumberFormat::bf16})
       for (const Strategy& strategy : sample_strategies()) {
         Case c = parse_case(fmt::format("torus=2x1x3 {} batch=6 prompt=3 gen=2", family));
         c.model.E = c.model.F = 24;
@@ -51,12 +51,12 @@ TEST(LayerProgram, EveryStrategysTextIsJudgedEqual) {
   std::size_t turn = 0;
   for (const Strategy& strategy : all_strategies()) {
     const int K = kHeads[turn % 4];
-    Case int8 = small(K, turn % 3 == 0 ? ActType::bf16 : ActType::f32);
-    int8.numerics.weights = WeightType::int8;
+    Case int8 = small(K, turn % 3 == 0 ? NumberFormat::bf16 : NumberFormat::f32);
+    int8.numerics.weights = NumberFormat::int8;
     if (turn / 4 % 2 == 0) int8.model.bias = Bias::all;
     if (turn / 8 % 2 == 0) int8.model.block = Block::serial;
     ++turn;
-    for (const Case& of : {small(K), small(K, ActType::bf16), int8}) {
+    for (const Case& of : {small(K), small(K, NumberFormat::bf16), int8}) {
       const Case c = fitted(of, strategy);
       const std::string text = text_of(strategy, c);
       EXPECT_EQ(text.find("_scale : ") != std::string::npos, of == int8);
@@ -205,7 +205,8 @@ RC_GTEST_PROP(LayerProgram, AnyResidualLayoutIsLedInAndOut, ()) {
   // ws2d between two reshardings: in comes `in`, out goes `out`, wherever they lie.
   const Torus torus = *rc::gen::element(Torus(4, 2, 3), Torus(3, 2, 2), Torus(2, 3, 1),
                                         Torus(1, 4, 2), Torus(2, 2, 2));
-  Case c = small(*rc::gen::element(1, 24), *rc::gen::element(ActType::f32, ActType::bf16));
+  Case c =
+      small(*rc::gen::element(1, 24), *rc::gen::element(NumberFormat::f32, NumberFormat::bf16));
   c.torus = torus;
   const auto residual = [] {
     const std::vector<Axes> bins = draw_bins(3);

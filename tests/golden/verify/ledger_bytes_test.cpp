@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,31 +24,32 @@ std::string with_cache(const char* cache) {
 }
 
 /// Bytes of an element of a complete value.
-int width(const ValueDecl& value, const Numerics& numerics, CacheType cache) {
+int width(const ValueDecl& value, const Numerics& numerics, std::optional<NumberFormat> cache) {
   static const std::set<std::string> kStored{"in",       "embed", "norm",    "norm2",  "final_norm",
                                              "q",        "k",     "v",       "q_rot",  "k_rot",
                                              "attn",     "gate",  "up",      "hidden", "block_out",
                                              "attn_out", "mid",   "ffn_out", "out"};
   const Role& role = value.role;
-  const int act = numerics.act == ActType::bf16 ? 2 : 4;
+  const int act = numerics.act == NumberFormat::bf16 ? 2 : 4;
   if (role.kind == Role::Kind::weight) {
     const bool scale = role.name.ends_with("_scale");
     const bool matrix = role.name.starts_with("w") && !scale;
-    if (numerics.weights == WeightType::int8) return matrix ? 1 : 4;
+    if (numerics.weights == NumberFormat::int8) return matrix ? 1 : 4;
     const bool table = role.name == "embed" || role.name == "unembed";
-    return numerics.weights == WeightType::bf16 && (matrix || table) ? 2 : 4;
+    return numerics.weights == NumberFormat::bf16 && (matrix || table) ? 2 : 4;
   }
   if (role.kind != Role::Kind::checkpoint && role.kind != Role::Kind::previous) return 4;
   if (role.name.ends_with("_cache"))
-    return cache == CacheType::bf16 ? 2 : cache == CacheType::f32 ? 4 : act;
+    return cache == NumberFormat::bf16 ? 2 : cache == NumberFormat::f32 ? 4 : act;
   return kStored.contains(role.name) ? act : 4;
 }
 
-int wire_width(const ValueDecl& value, const Numerics& numerics, CacheType cache) {
+int wire_width(const ValueDecl& value, const Numerics& numerics,
+               std::optional<NumberFormat> cache) {
   static const std::set<std::string> kWire{"embed", "q",         "k",        "v",      "gate",
                                            "up",    "block_out", "attn_out", "ffn_out"};
   if (!value.layout.is_partial()) return width(value, numerics, cache);
-  return numerics.wire == FloatType::bf16 && kWire.contains(value.role.name) ? 2 : 4;
+  return numerics.wire == NumberFormat::bf16 && kWire.contains(value.role.name) ? 2 : 4;
 }
 
 /// One program of a run, and what of it there is to see.

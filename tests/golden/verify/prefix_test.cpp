@@ -38,7 +38,7 @@ TEST(SharedPrefixes, AreJudgedEqualInEveryRegime) {
     if (j.drift) {
       EXPECT_EQ(j.drift->tokens, c.gen * c.batch) << print_case(c);
     }
-    if (j.bounds && c.numerics.wire == FloatType::f32) {
+    if (j.bounds && c.numerics.wire == NumberFormat::f32) {
       EXPECT_EQ(j.bounds->loose, 0) << print_case(c);
     }
   });

@@ -32,8 +32,8 @@ Case draw_small() {
                  *rc::gen::element<std::string>("", ",bias=all,norm=layernorm",
                                                 ",bias=ffn,rope=alibi,unembed_bias=true"));
   c.model.block = *rc::gen::element(Block::parallel, Block::serial);
-  c.numerics.act = *rc::gen::element(ActType::f32, ActType::bf16);
-  c.numerics.weights = *rc::gen::element(WeightType::f32, WeightType::bf16, WeightType::int8);
+  c.numerics.act = *rc::gen::element(NumberFormat::f32, NumberFormat::bf16);
+  c.numerics.weights = *rc::gen::element(NumberFormat::f32, NumberFormat::bf16, NumberFormat::int8);
   return c;
 }
 
@@ -139,7 +139,7 @@ constexpr const char* kReplicas =
 /// With biases and scales.
 Case of_rule(const char* table, const char* torus, int K) {
   Case c = small(torus, K, ",bias=all");
-  c.numerics.weights = WeightType::int8;
+  c.numerics.weights = NumberFormat::int8;
   c.prefill = c.decode = strategy_of(table);
   return c;
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -29,13 +30,13 @@ std::vector<SmallRun> family() {
       {.keys = ",rope=alibi"},
       {.keys = ",rope=none,norm=layernorm,bias=all", .block = Block::serial},
       {.keys = ",bias=qkv,embed_scale=3"},
-      {.weights = WeightType::int8},
-      {.keys = ",bias=all", .weights = WeightType::int8, .block = Block::serial},
-      {.act = ActType::bf16},
+      {.weights = NumberFormat::int8},
+      {.keys = ",bias=all", .weights = NumberFormat::int8, .block = Block::serial},
+      {.act = NumberFormat::bf16},
       {.keys = ",cache=bf16"},
-      {.keys = ",cache=bf16", .act = ActType::bf16},
+      {.keys = ",cache=bf16", .act = NumberFormat::bf16},
       {.keys = ",softmax=base2"},
-      {.keys = ",softmax=base2,rope=alibi,bias=all", .weights = WeightType::int8},
+      {.keys = ",softmax=base2,rope=alibi,bias=all", .weights = NumberFormat::int8},
   };
 }
 
@@ -103,14 +104,16 @@ std::vector<Change> changes() {
          return set(r.config.softmax,
                     r.config.softmax == Softmax::base2 ? Softmax::base_e : Softmax::base2);
        }},
-      {"cache=bf16", [](Request& r) { return set(r.config.cache, CacheType::bf16); }},
+      {"cache=bf16",
+       [](Request& r) { return set(r.config.cache, std::optional(NumberFormat::bf16)); }},
       {"act",
        [](Request& r) {
-         return set(r.act, r.act == ActType::bf16 ? ActType::f32 : ActType::bf16);
+         return set(r.act, r.act == NumberFormat::bf16 ? NumberFormat::f32 : NumberFormat::bf16);
        }},
       {"int8",
        [](Request& r) {
-         return set(r.weights, r.weights == WeightType::int8 ? WeightType::f32 : WeightType::int8);
+         return set(r.weights,
+                    r.weights == NumberFormat::int8 ? NumberFormat::f32 : NumberFormat::int8);
        }},
       {"one layer less", [](Request& r) { return set(r.config.layers, std::int64_t{1}); }},
       {"seed", [](Request& r) { return set(r.setting.seed, std::uint64_t{12345}); }},
@@ -146,7 +149,7 @@ TEST(FieldFormulas, OfOneModelChangedAreAnother) {
 TEST(FieldFormulas, OfWeightsInBf16AreTheSame) {
   Request r = SmallRun().request();
   const Answer f32 = run(r);
-  r.weights = WeightType::bf16;
+  r.weights = NumberFormat::bf16;
   for (const auto& [id, value] : run(r).checkpoints)
     EXPECT_EQ(value.data, f32.checkpoints.at(id).data) << id;
 }
@@ -168,8 +171,8 @@ TEST(FieldFormulas, ARowOfOtherExtentIsAnother) {
 
 TEST(FieldFormulas, RawScaledAndUnstoredLeadToTheCheckpoint) {
   SmallRun small{.keys = ",bias=all,unembed_bias=true,embed_scale=3",
-                 .weights = WeightType::int8,
-                 .act = ActType::bf16,
+                 .weights = NumberFormat::int8,
+                 .act = NumberFormat::bf16,
                  .setting = {.seed = 5}};
   const Answer answer = small.answer();
   const Arithmetic math(answer.setting);

@@ -120,7 +120,7 @@ TEST(FieldRandom, TheKeysOfAllNamesDiffer) {
           config.norm = norm;
           config.rope = rope;
           config.bias = Bias::all;
-          for (const WeightSpec& spec : weight_specs(config, WeightType::int8))
+          for (const WeightSpec& spec : weight_specs(config, NumberFormat::int8))
             names.insert("weight " + spec.name);
         }
   }

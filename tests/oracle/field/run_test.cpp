@@ -178,9 +178,9 @@ TEST(FieldRun, OfUnequalRowsIsEachRowsOwn) {
 
 TEST(FieldRun, HasAllValuesThatTheFloatOracleHas) {
   for (const Block block : {Block::parallel, Block::serial})
-    for (const WeightType weights : {WeightType::f32, WeightType::int8})
+    for (const NumberFormat weights : {NumberFormat::f32, NumberFormat::int8})
       for (const char* keys : {"", ",norm=layernorm,bias=all,unembed_bias=true,rope=alibi"}) {
-        SmallRun small{.keys = keys, .weights = weights, .act = ActType::bf16, .block = block};
+        SmallRun small{.keys = keys, .weights = weights, .act = NumberFormat::bf16, .block = block};
         const Request r = small.request();
         const Answer field = run(r);
         oracle::Request floats;
@@ -324,7 +324,7 @@ TEST(FieldRun, MakesCandidatesOfEqualBlocksAndSampledPasses) {
 }
 
 TEST(FieldRun, KnowsItsWeights) {
-  const Answer answer = SmallRun{.weights = WeightType::int8}.answer();
+  const Answer answer = SmallRun{.weights = NumberFormat::int8}.answer();
   EXPECT_EQ(answer.weight("layer1.block_out_scale").shape, (Shape{6}));
   EXPECT_EQ(answer.weight("ones").data[5], (Number{{1, 1, 1}}));
   EXPECT_NE(answer.weight("layer0.wq").data, answer.weight("layer1.wq").data);

@@ -12,8 +12,8 @@ namespace shardproof::oracle::field {
 /// A run of a small model: palm-tiny with small dims and `keys`, which may say others.
 struct SmallRun {
   std::string keys = {};
-  WeightType weights = WeightType::f32;
-  ActType act = ActType::f32;
+  NumberFormat weights = NumberFormat::f32;
+  NumberFormat act = NumberFormat::f32;
   Block block = Block::parallel;
   std::int64_t batch = 2, prompt = 4, chunk = 0, gen = 3;
   FieldSetting setting = {};

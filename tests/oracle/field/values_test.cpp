@@ -47,9 +47,9 @@ Request request_of(const std::string& words) {
     if (key == "block")
       block = parse_block(value);
     else if (key == "weights")
-      r.weights = parse_weight_type(value);
+      r.weights = parse_weight_format(value);
     else if (key == "act")
-      r.act = parse_act_type(value);
+      r.act = parse_act_format(value);
     else if (key == "seed")
       r.setting.seed = std::stoull(value);
     else if (key == "bits")

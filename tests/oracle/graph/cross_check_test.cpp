@@ -100,7 +100,7 @@ RC_GTEST_PROP(GraphWalkInTheField, HasTheNumbersOfTheModelByHand, ()) {
   const Drawn d = draw_case();
   const IntTensor& prompt = d.request.prompt;
   const std::int64_t rows = prompt.shape[0], length = prompt.shape[1];
-  const WeightType weights = d.request.numerics.weights;
+  const NumberFormat weights = d.request.numerics.weights;
   RC_LOG() << d << "\n" << text_of_model(d.config, weights) << "\n";
   const ModelText text = parse_model_text(text_of_model(d.config, weights));
   const TextSizes sizes = sizes_of(text);

@@ -31,7 +31,7 @@ struct OneLayer {
   }
 
   graph::Answer run(const std::vector<std::int32_t>& ids, std::int64_t rows, const Passes& passes,
-                    Tensors weights = {}, ActType act = ActType::f32) const {
+                    Tensors weights = {}, NumberFormat act = NumberFormat::f32) const {
     weights.try_emplace("table", tensor({8, 1}, {0, 1, 2, 3, 4, 5, 6, 7}));
     const ModelText model = text();
     const TextSizes sizes = sizes_of(model);
@@ -43,7 +43,7 @@ struct OneLayer {
 
   /// A value of the only pass over these ids.
   std::vector<float> value(const std::string& name, const std::vector<std::int32_t>& ids,
-                           Tensors weights = {}, ActType act = ActType::f32) const {
+                           Tensors weights = {}, NumberFormat act = NumberFormat::f32) const {
     const auto answer = run(ids, 1, Passes(1, static_cast<std::int64_t>(ids.size()), 0, 1),
                             std::move(weights), act);
     const auto at = answer.values.find("prefill.c0.layer0." + name);
@@ -85,7 +85,7 @@ TEST(Walk, PointwiseOps) {
 
 TEST(Walk, StoreRoundsToTheTypeOfActivations) {
   const OneLayer model{.layer = "y : BLE = store(add(in, 256))\nout : BLE = in\n"};
-  EXPECT_EQ(model.value("y", {0, 1, 3}, {}, ActType::bf16), (Floats{256, 256, 260}));
+  EXPECT_EQ(model.value("y", {0, 1, 3}, {}, NumberFormat::bf16), (Floats{256, 256, 260}));
 }
 
 TEST(Walk, ALineIsOneRounding) {

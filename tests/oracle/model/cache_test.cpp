@@ -1,5 +1,7 @@
 // The caches by definition: what is appended of k_rot and v, slot by slot.
+#include <array>
 #include <bit>
+#include <optional>
 
 #include "tests/oracle/random_case.h"
 #include "weights/base/bf16.h"
@@ -38,12 +40,13 @@ float as_it_is(float v) { return v; }
 
 RC_GTEST_PROP(Cache, IsWhatWasAppendedRoundedIfTheModelSaysBf16, ()) {
   Drawn d = draw_case();
-  for (const CacheType cache : {CacheType::as_act, CacheType::f32, CacheType::bf16}) {
+  for (const std::optional<NumberFormat> cache : std::array<std::optional<NumberFormat>, 3>{
+           std::nullopt, NumberFormat::f32, NumberFormat::bf16}) {
     d.config.cache = cache;
     const Answer answer = d.answer();
-    RC_ASSERT(holds(d, answer, cache == CacheType::bf16 ? round_to_bf16 : as_it_is));
+    RC_ASSERT(holds(d, answer, cache == NumberFormat::bf16 ? round_to_bf16 : as_it_is));
     // Of act=bf16 all three are the same; of act=f32 a cache that is not rounded shows.
-    if (d.request.numerics.act == ActType::bf16) RC_ASSERT(holds(d, answer, round_to_bf16));
+    if (d.request.numerics.act == NumberFormat::bf16) RC_ASSERT(holds(d, answer, round_to_bf16));
   }
 }
 
@@ -55,7 +58,7 @@ TEST(Cache, ARoundingThatIsLeftOutShows) {
   d.gen = 2;
   EXPECT_TRUE(holds(d, d.answer(), round_to_bf16));
   EXPECT_FALSE(holds(d, d.answer(), as_it_is));
-  d.config.cache = CacheType::f32;
+  d.config.cache = NumberFormat::f32;
   EXPECT_TRUE(holds(d, d.answer(), as_it_is));
   EXPECT_FALSE(holds(d, d.answer(), round_to_bf16));
 }

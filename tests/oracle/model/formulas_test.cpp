@@ -48,7 +48,7 @@ struct Step {
     return weights.all().contains("layer" + std::to_string(layer) + "." + name);
   }
   float stored(float v) const {
-    return drawn.request.numerics.act == ActType::bf16 ? round_to_bf16(v) : v;
+    return drawn.request.numerics.act == NumberFormat::bf16 ? round_to_bf16(v) : v;
   }
 };
 
@@ -66,7 +66,7 @@ void check_projection(const Step& step, const char* name, const std::vector<floa
       largest = std::fmax(largest, std::fabs(wide(w[k * outputs + channel])));
     float scale = narrow(largest / 127.0);
     if (scale == 0) scale = 1;
-    const bool int8 = step.drawn.request.numerics.weights == WeightType::int8;
+    const bool int8 = step.drawn.request.numerics.weights == NumberFormat::int8;
     for (size_t row = 0; row < inputs.size() / depth; ++row) {
       Sum sum;
       for (size_t k = 0; k < depth; ++k) {
@@ -286,8 +286,8 @@ RC_GTEST_PROP(OracleFormulas, EveryStepFollowsFromItsInputs, ()) {
   RC_LOG() << drawn << "\n";
   const Answer answer = drawn.answer();
   const Weights generated = generate_weights(drawn.config, drawn.seed);
-  const bool bf16 = drawn.request.numerics.weights == WeightType::bf16;
-  const Weights weights = bf16 ? stored_as(generated, WeightType::bf16) : generated;
+  const bool bf16 = drawn.request.numerics.weights == NumberFormat::bf16;
+  const Weights weights = bf16 ? stored_as(generated, NumberFormat::bf16) : generated;
   for (const std::string& pass : answer.passes) {
     Step step{.drawn = drawn, .weights = weights, .answer = answer, .pass = pass, .layer = -1};
     const std::vector<float>* x = &step.of("embed");

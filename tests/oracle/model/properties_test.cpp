@@ -208,7 +208,7 @@ RC_GTEST_PROP(OracleProperties, TheAnswerAccountsForEveryCheckpointAndRounding, 
   static const std::set<std::string> never_stored{"score", "max", "exp", "denom", "logits"};
   for (const auto& [id, value] : answer.checkpoints) {
     Tensor stored = answer.unstored_of(id);
-    const bool rounds = d.request.numerics.act == ActType::bf16 &&
+    const bool rounds = d.request.numerics.act == NumberFormat::bf16 &&
                         !never_stored.contains(id.substr(id.rfind('.') + 1));
     if (rounds)
       for (float& v : stored.data) v = bf16(v);
@@ -217,7 +217,7 @@ RC_GTEST_PROP(OracleProperties, TheAnswerAccountsForEveryCheckpointAndRounding, 
   // Without a scale, a bias and a rounding, S is the checkpoint; of score and attn it never is.
   for (const auto& [id, value] : answer.raw) {
     RC_ASSERT(answer.checkpoints.at(id).shape == value.shape);
-    if (d.request.numerics.weights != WeightType::int8 && d.config.bias == Bias::none &&
+    if (d.request.numerics.weights != NumberFormat::int8 && d.config.bias == Bias::none &&
         d.config.embed_scale == 1.0F)
       RC_ASSERT(id.ends_with(".score") || id.ends_with(".attn") || id.ends_with(".logits") ||
                 same(answer.unstored_of(id), value));

@@ -225,12 +225,12 @@ TEST(OracleRefuses, IdsItHasNotGot) {
 TEST(OracleRefuses, AScaleWhereNoneIs) {
   Small s;
   const std::string gate = "decode.1.layer0.gate";
-  for (const WeightType type : {WeightType::f32, WeightType::bf16}) {
+  for (const NumberFormat type : {NumberFormat::f32, NumberFormat::bf16}) {
     s.request.numerics.weights = type;
     EXPECT_EQ(refusal([&] { run(s.weights, s.request).scaled_of(gate); }),
               "oracle_id: \"decode.1.layer0.gate\" names no contraction that this run scales");
   }
-  s.request.numerics.weights = WeightType::int8;
+  s.request.numerics.weights = NumberFormat::int8;
   const Answer answer = run(s.weights, s.request);
   for (const char* name : {"q", "k", "v", "gate", "up", "block_out"}) {
     const std::string id = std::string("decode.1.layer0.") + name;
@@ -250,7 +250,7 @@ TEST(OracleRefuses, ScaledIsBeforeTheBiases) {
   Small s;
   s.config = parse_model("palm-tiny,layers=1,E=8,F=8,H=2,Q=4,V=10,positions=8,bias=qkv");
   s.weights = generate_weights(s.config, 1);
-  s.request.numerics.weights = WeightType::int8;
+  s.request.numerics.weights = NumberFormat::int8;
   const Answer answer = run(s.weights, s.request);
   EXPECT_NE(answer.scaled_of("decode.1.layer0.q").data, answer.raw_of("decode.1.layer0.q").data);
   EXPECT_NE(answer.scaled_of("decode.1.layer0.q").data,

@@ -216,8 +216,8 @@ RC_GTEST_PROP(SharedPrefixes, LeaveEachRowTheValuesThatItHasAlone, ()) {
 RC_GTEST_PROP(SharedPrefixes, LeaveEachRowItsNumbersOfTheField, ()) {
   field::Request request;
   request.config = parse_model("palm-tiny,layers=2,E=6,F=8,H=2,Q=4,V=24");
-  request.act = *rc::gen::element(ActType::f32, ActType::bf16);
-  request.weights = *rc::gen::element(WeightType::f32, WeightType::int8);
+  request.act = *rc::gen::element(NumberFormat::f32, NumberFormat::bf16);
+  request.weights = *rc::gen::element(NumberFormat::f32, NumberFormat::int8);
   const std::int64_t B = draw(1, 4), prompt = draw(2, 5), chunk = draw(1, 5), gen = draw(1, 3);
   const DrawnPrefix drawn(B, prompt);
   request.ids = generate_ids(request.config, 3, B, prompt + gen - 1, drawn.prefix);

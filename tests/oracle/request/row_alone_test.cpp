@@ -115,8 +115,8 @@ RC_GTEST_PROP(RowsAlone, DoNotSeeWhatStandsBesideThem, ()) {
 TEST(RowsAlone, HaveTheirOwnNumbersOfTheField) {
   field::Request request;
   request.config = parse_model("palm-tiny,layers=2,E=6,F=8,H=2,Q=4,V=24");
-  request.act = ActType::bf16;
-  request.weights = WeightType::int8;
+  request.act = NumberFormat::bf16;
+  request.weights = NumberFormat::int8;
   const std::vector<std::int64_t> lengths{5, 2, 4, 1};
   request.ids = generate_ids(request.config, 3, 4, 7);
   request.passes = Passes(lengths, 5, 2, 3);

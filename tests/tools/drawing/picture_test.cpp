@@ -226,7 +226,7 @@ RC_GTEST_PROP(Picture, HoldsForEveryStrategyTorusAndModel, ()) {
   run.batch *= draw_int(1, 300);
   extents['L'] = run.prompt;
   extents['B'] = run.batch;
-  run.numerics.weights = *rc::gen::element(WeightType::f32, WeightType::int8);
+  run.numerics.weights = *rc::gen::element(NumberFormat::f32, NumberFormat::int8);
   run.numerics.loop =
       *rc::gen::element(Loop::none, Loop::one_way, Loop::both_full, Loop::both_half);
   const int chip = draw_int(0, torus.chips() - 1);

@@ -28,7 +28,7 @@ TEST_F(WeightsVerb, QuantizesAFile) {
     make(more);
     const Weights expected = int8_weights(load_weights(path("w.h5")));
     const Weights found = load_weights(path("w8.h5"));
-    EXPECT_EQ(found.stored_type(), WeightType::int8);
+    EXPECT_EQ(found.stored_type(), NumberFormat::int8);
     EXPECT_EQ(found.config(), expected.config());
     ASSERT_EQ(found.all().size(), expected.all().size());
     for (const auto& [name, tensor] : expected.all())

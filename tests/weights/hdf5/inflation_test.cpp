@@ -18,7 +18,7 @@ namespace {
 
 // A file of this model, every dataset zeros in deflated chunks.
 void write_deflated(const fs::path& path, const std::string& model, hsize_t chunk_elements,
-                    WeightType kept = WeightType::f32) {
+                    NumberFormat kept = NumberFormat::f32) {
   const ModelConfig config = parse_model(model);
   const Hdf5Handle file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
   ASSERT_TRUE(file);
@@ -26,7 +26,7 @@ void write_deflated(const fs::path& path, const std::string& model, hsize_t chun
   put_text(file.get(), "model", print_model(config));
   put_version(file.get(), weights_format(kept), H5T_STD_I32LE);
   for (const WeightSpec& spec : weight_specs(config, kept)) {
-    const bool codes = kept == WeightType::int8 && spec.int8;
+    const bool codes = kept == NumberFormat::int8 && spec.int8;
     const std::vector<hsize_t> dims(spec.shape.begin(), spec.shape.end());
     std::vector<hsize_t> chunk(dims.size(), 1);
     hsize_t left = chunk_elements;
@@ -142,7 +142,7 @@ TEST(Inflation, CountsCodesAsTheMemoryThatTheyTake) {
   const Folder folder;
   const fs::path path = folder / "w.h5";
   write_deflated(path, "palm-tiny,layers=1,E=1024,F=8192,H=1,Q=2,V=8,positions=4", 1 << 20,
-                 WeightType::int8);
+                 NumberFormat::int8);
   ASSERT_LT(fs::file_size(path), std::uintmax_t{400} << 10);
   const std::string message = message_of([&] { load_weights(path); });
   EXPECT_TRUE(message.starts_with("weights_open: ")) << message;
@@ -153,7 +153,7 @@ TEST(Inflation, AChunkOfCodesHoldsAByteForEach) {
   const Folder folder;
   const auto refused = [&](std::size_t bytes) {
     const fs::path path = folder / "w.h5";
-    write_deflated(path, kModel, 1 << 10, WeightType::int8);
+    write_deflated(path, kModel, 1 << 10, NumberFormat::int8);
     {
       const Hdf5Handle file(H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
       const Hdf5Handle data(H5Dopen2(file.get(), "layer0.wk", H5P_DEFAULT), H5Dclose);

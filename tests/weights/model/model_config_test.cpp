@@ -176,12 +176,12 @@ TEST(ModelConfig, EveryKeyIsListedWithValuesThatAreLegal) {
 }
 
 TEST(ModelConfig, CachesAreAsActUnlessTheModelSaysOtherwise) {
-  EXPECT_EQ(parse_model("palm-tiny").cache, CacheType::as_act);
+  EXPECT_EQ(parse_model("palm-tiny").cache, std::nullopt);
   EXPECT_EQ(print_model(parse_model("palm-tiny")), "palm-tiny");
   for (const char* word : {"f32", "bf16"}) {
     const std::string text = std::string("palm-tiny,cache=") + word;
     EXPECT_EQ(print_model(parse_model(text)), text);
-    EXPECT_EQ(to_string(parse_model(text).cache), word);
+    EXPECT_EQ(to_string(parse_model(text).cache.value()), word);
   }
   for (const char* bad : {"", "act", "as act", "int8"})
     EXPECT_EQ(label_of([&] { parse_model(std::string("palm-tiny,cache=") + bad); }), "model_value");
@@ -199,17 +199,18 @@ TEST(ModelConfig, NearestIsForMisspellingsOnly) {
 }
 
 TEST(Numerics, ParsesWhatItPrints) {
-  for (WeightType t : {WeightType::f32, WeightType::bf16, WeightType::int8}) {
-    EXPECT_EQ(parse_weight_type(to_string(t)), t);
+  for (NumberFormat t : {NumberFormat::f32, NumberFormat::bf16, NumberFormat::int8}) {
+    EXPECT_EQ(parse_weight_format(to_string(t)), t);
   }
-  for (ActType t : {ActType::f32, ActType::bf16}) EXPECT_EQ(parse_act_type(to_string(t)), t);
+  for (NumberFormat t : {NumberFormat::f32, NumberFormat::bf16})
+    EXPECT_EQ(parse_act_format(to_string(t)), t);
   for (Regime r : {Regime::exact, Regime::f32}) EXPECT_EQ(parse_regime(to_string(r)), r);
   for (Block b : {Block::parallel, Block::serial}) EXPECT_EQ(parse_block(to_string(b)), b);
   for (Schedule s : {Schedule::group, Schedule::ring, Schedule::tree})
     EXPECT_EQ(parse_schedule(to_string(s)), s);
   EXPECT_EQ(label_of([] { parse_schedule("rings"); }), "case_numerics");
-  EXPECT_EQ(label_of([] { parse_weight_type("fp32"); }), "case_numerics");
-  EXPECT_EQ(label_of([] { parse_act_type("int8"); }), "case_numerics");
+  EXPECT_EQ(label_of([] { parse_weight_format("fp32"); }), "case_numerics");
+  EXPECT_EQ(label_of([] { parse_act_format("int8"); }), "case_numerics");
   EXPECT_EQ(label_of([] { parse_regime(""); }), "case_numerics");
   EXPECT_EQ(label_of([] { parse_block("Serial"); }), "case_block");
 }
@@ -235,8 +236,8 @@ TEST(Numerics, EveryKeySetsAFieldOfItsOwnToEachOfItsWords) {
 TEST(Numerics, AnOrderAndRoundedSumsNeedTheF32Regime) {
   const auto label = [](const Numerics& numerics) { return label_of([&] { validate(numerics); }); };
   EXPECT_EQ(label({}), "");
-  EXPECT_EQ(label({.wire = FloatType::bf16}), "") << "the ledger counts it";
-  EXPECT_EQ(label({.acc = FloatType::bf16}), "case_numerics");
+  EXPECT_EQ(label({.wire = NumberFormat::bf16}), "") << "the ledger counts it";
+  EXPECT_EQ(label({.acc = NumberFormat::bf16}), "case_numerics");
   EXPECT_EQ(label({.schedule = Schedule::tree}), "case_numerics");
   EXPECT_EQ(label(kReleasedNumerics), "");
 }

@@ -54,9 +54,9 @@ TEST(Registry, Int8WeightsHaveScales) {
   const auto scales = [](const std::string& keys) {
     const ModelConfig config = parse_model("palm-tiny,layers=1" + keys);
     std::string all;
-    for (const WeightSpec& spec : weight_specs(config, WeightType::int8))
+    for (const WeightSpec& spec : weight_specs(config, NumberFormat::int8))
       if (spec.scale) all += spec.name.substr(7) + " " + spec.dims + "; ";
-    EXPECT_EQ(weight_specs(config, WeightType::bf16).size(), weight_specs(config).size());
+    EXPECT_EQ(weight_specs(config, NumberFormat::bf16).size(), weight_specs(config).size());
     return all;
   };
   const std::string all = "wq_scale HQ; wk_scale KQ; wv_scale KQ; w_gate_scale F; w_up_scale F; ";
@@ -80,13 +80,13 @@ TEST(Registry, Int8WeightsHaveScales) {
   }
   for (const char* other : {"embed", "unembed", "norm", "bq", "rope_cos", "wq_scale", "q", ""})
     for (const ModelConfig& config : {parallel, serial}) EXPECT_EQ(scale(config, other), "");
-  for (const WeightType kept : {WeightType::f32, WeightType::bf16}) {
+  for (const NumberFormat kept : {NumberFormat::f32, NumberFormat::bf16}) {
     EXPECT_FALSE(has_weight(parallel, "wq_scale", kept));
     EXPECT_TRUE(has_weight(parallel, "wq", kept));
   }
-  EXPECT_TRUE(has_weight(parallel, "block_out_scale", WeightType::int8));
-  EXPECT_FALSE(has_weight(parallel, "wo_scale", WeightType::int8));
-  EXPECT_FALSE(has_weight(serial, "block_out_scale", WeightType::int8));
+  EXPECT_TRUE(has_weight(parallel, "block_out_scale", NumberFormat::int8));
+  EXPECT_FALSE(has_weight(parallel, "wo_scale", NumberFormat::int8));
+  EXPECT_FALSE(has_weight(serial, "block_out_scale", NumberFormat::int8));
   // Every row of a scale has its matrices' output channels.
   for (const WeightRow& row : all_weights())
     for (std::string_view name : row.scaled)
@@ -209,40 +209,40 @@ TEST(Registry, SaysWhoseSumsAccAndWireAreAbout) {
 // docs/spec.md section 5: a stored checkpoint travels as act says, a W matrix or the table as
 // weights says. A row that is in neither list travels as four bytes.
 TEST(Registry, SaysWhatEveryValueTravelsAs) {
-  const auto values = [](NumberFormat type, ActType act) {
+  const auto values = [](NumberFormat type, NumberFormat act) {
     return names_with(all_values(), [&](const ValueRow& row) {
-      return row.wire({.weights = WeightType::bf16, .act = act}, {}) == type;
+      return row.wire({.weights = NumberFormat::bf16, .act = act}, {}) == type;
     });
   };
-  EXPECT_EQ(values(NumberFormat::bf16, ActType::f32), "");
-  EXPECT_EQ(values(NumberFormat::bf16, ActType::bf16),
+  EXPECT_EQ(values(NumberFormat::bf16, NumberFormat::f32), "");
+  EXPECT_EQ(values(NumberFormat::bf16, NumberFormat::bf16),
             "embed norm norm2 final_norm q k v q_rot k_rot k_cache v_cache attn gate up hidden "
             "block_out attn_out mid ffn_out out in");
-  for (const ActType act : {ActType::f32, ActType::bf16})
+  for (const NumberFormat act : {NumberFormat::f32, NumberFormat::bf16})
     EXPECT_EQ(values(NumberFormat::int32, act),
               "token indices top_k_counts top_p_sums masses drawn ids pos");
   // Caches as the model says, whatever act says.
   ModelConfig model;
-  for (const auto& [cache, wire] : {std::pair(CacheType::f32, NumberFormat::f32),
-                                    std::pair(CacheType::bf16, NumberFormat::bf16)})
-    for (const ActType act : {ActType::f32, ActType::bf16})
+  for (const auto& [cache, wire] : {std::pair(NumberFormat::f32, NumberFormat::f32),
+                                    std::pair(NumberFormat::bf16, NumberFormat::bf16)})
+    for (const NumberFormat act : {NumberFormat::f32, NumberFormat::bf16})
       for (const char* name : {"k_cache", "v_cache"}) {
         model.cache = cache;
         EXPECT_EQ(value_row(name)->wire({.act = act}, model), wire) << name;
         EXPECT_EQ(value_row("k_rot")->wire({.act = act}, model),
-                  act == ActType::bf16 ? NumberFormat::bf16 : NumberFormat::f32);
+                  act == NumberFormat::bf16 ? NumberFormat::bf16 : NumberFormat::f32);
       }
-  const auto weights = [](WeightType type) {
+  const auto weights = [](NumberFormat type) {
     return names_with(all_weights(), [&](const WeightRow& row) {
-      return row.wire({.weights = type, .act = ActType::bf16}) == NumberFormat::bf16;
+      return row.wire({.weights = type, .act = NumberFormat::bf16}) == NumberFormat::bf16;
     });
   };
-  EXPECT_EQ(weights(WeightType::f32), "");
-  EXPECT_EQ(weights(WeightType::bf16), "embed unembed wq wk wv wo w_gate w_up w_out");
-  EXPECT_EQ(weights(WeightType::int8), "");
+  EXPECT_EQ(weights(NumberFormat::f32), "");
+  EXPECT_EQ(weights(NumberFormat::bf16), "embed unembed wq wk wv wo w_gate w_up w_out");
+  EXPECT_EQ(weights(NumberFormat::int8), "");
   EXPECT_EQ(names_with(all_weights(),
                        [](const WeightRow& row) {
-                         return row.wire({.weights = WeightType::int8}) == NumberFormat::int8;
+                         return row.wire({.weights = NumberFormat::int8}) == NumberFormat::int8;
                        }),
             "wq wk wv wo w_gate w_up w_out");
   EXPECT_EQ(bytes_of(NumberFormat::int8), 1);

@@ -76,7 +76,7 @@ TEST(Fold, NamesWhatIsFolded) {
 /// Codes of every size, with their scales.
 Weights as_int8(const Weights& whole) {
   std::map<std::string, Tensor> tensors;
-  for (const WeightSpec& spec : weight_specs(whole.config(), WeightType::int8)) {
+  for (const WeightSpec& spec : weight_specs(whole.config(), NumberFormat::int8)) {
     Tensor made(spec.shape);
     for (std::size_t i = 0; i < made.data.size(); ++i)
       made.data[i] = spec.int8    ? static_cast<float>(static_cast<int>(i * 37 % 255) - 127)
@@ -84,15 +84,15 @@ Weights as_int8(const Weights& whole) {
                                   : whole.at(spec.name).data[i];
     tensors.emplace(spec.name, std::move(made));
   }
-  return {whole.config(), std::move(tensors), WeightType::int8};
+  return {whole.config(), std::move(tensors), NumberFormat::int8};
 }
 
 RC_GTEST_PROP(Fold, OfCodesTheScalesTakeTheFactorOnce, ()) {
   const ModelConfig config = plain(draw_model(12));
   const Weights codes = as_int8(generate_weights(config, *rc::gen::arbitrary<std::uint64_t>()));
   const Weights folded = fold(codes);
-  RC_ASSERT(folded.stored_type() == WeightType::int8);
-  for (const WeightSpec& spec : weight_specs(config, WeightType::int8)) {
+  RC_ASSERT(folded.stored_type() == NumberFormat::int8);
+  for (const WeightSpec& spec : weight_specs(config, NumberFormat::int8)) {
     const std::string name = part(spec.name);
     double k = spec.int8 ? 1.0 : factor(name, config);
     if (name == "block_out_scale")
@@ -157,7 +157,7 @@ TEST(Fold, RefusesWhatIsNotFiniteOrHasNoScaleAfterwards) {
   const Weights codes = as_int8(generate_weights(tiny, 1));
   for (const auto& [name, tensor] : codes.all()) scaled.emplace(name, tensor);
   for (float& v : scaled.at("layer0.block_out_scale").data) v = 1e-30F;
-  EXPECT_EQ(label_of([&] { fold(Weights(tiny, scaled, WeightType::int8)); }), "weights_value");
+  EXPECT_EQ(label_of([&] { fold(Weights(tiny, scaled, NumberFormat::int8)); }), "weights_value");
 }
 
 TEST(Fold, RefusesAConstantThatCannotBeFolded) {

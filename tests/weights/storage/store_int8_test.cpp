@@ -24,13 +24,13 @@ TEST(StoreInt8, KeepsCodesInAByte) {
   const Folder folder;
   save_weights(small_int8(), folder / "w.h5");
   const Hdf5Handle file(H5Fopen((folder / "w.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  for (const WeightSpec& spec : weight_specs(parse_model(kModel), WeightType::int8)) {
+  for (const WeightSpec& spec : weight_specs(parse_model(kModel), NumberFormat::int8)) {
     const Hdf5Handle data(H5Dopen2(file.get(), spec.name.c_str(), H5P_DEFAULT), H5Dclose);
     const Hdf5Handle type(H5Dget_type(data.get()), H5Tclose);
     EXPECT_GT(H5Tequal(type.get(), spec.int8 ? H5T_STD_I8LE : H5T_IEEE_F32LE), 0) << spec.name;
   }
-  EXPECT_EQ(weights_format(WeightType::int8), 2);
-  EXPECT_EQ(weights_format(WeightType::f32), 1);
+  EXPECT_EQ(weights_format(NumberFormat::int8), 2);
+  EXPECT_EQ(weights_format(NumberFormat::f32), 1);
 }
 
 TEST(StoreInt8, EveryVersionElseIsRefused) {
@@ -151,7 +151,7 @@ TEST(StoreInt8, RefusesToSaveWhatItCouldNotLoad) {
     const Folder folder;
     std::map<std::string, Tensor> tensors(whole.all().begin(), whole.all().end());
     tensors.at(name).data[2] = value;
-    const Weights broken(whole.config(), std::move(tensors), WeightType::int8);
+    const Weights broken(whole.config(), std::move(tensors), NumberFormat::int8);
     const std::string message = message_of([&] { save_weights(broken, folder / "w.h5"); });
     EXPECT_EQ(folder.entries(), message.empty() ? 1 : 0);
     return message;

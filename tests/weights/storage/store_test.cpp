@@ -267,7 +267,7 @@ TEST(Store, AnyTruncationIsRefused) {
   for (const Weights& weights : {small(), small_int8()}) {
     save_weights(weights, folder / "w.h5");
     const std::vector<char> whole = bytes_of(folder / "w.h5");
-    const std::size_t cuts = weights.stored_type() == WeightType::f32 ? 200 : 50;
+    const std::size_t cuts = weights.stored_type() == NumberFormat::f32 ? 200 : 50;
     for (std::size_t k = 0; k < cuts; ++k) {
       const auto length = static_cast<std::ptrdiff_t>(whole.size() * k / cuts);
       write_bytes(folder / "cut.h5", {whole.begin(), whole.begin() + length});
@@ -282,7 +282,7 @@ TEST(Store, AFlippedByteIsDetectedOrHarmless) {
     save_weights(weights, folder / "w.h5");
     const std::vector<char> whole = bytes_of(folder / "w.h5");
     int detected = 0;
-    const bool f32 = weights.stored_type() == WeightType::f32;
+    const bool f32 = weights.stored_type() == NumberFormat::f32;
     for (std::uint64_t k = 0; k < (f32 ? 300U : 200U); ++k) {
       const auto words = counter_random(f32 ? 17 : 19, "flip", k);
       std::vector<char> bytes = whole;

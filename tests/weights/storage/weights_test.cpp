@@ -48,7 +48,7 @@ TEST(Weights, AtRefusesUnknownNames) {
 
 TEST(Weights, Bf16RoundsMatricesOnly) {
   const Weights whole = changed([](auto&) {});
-  const Weights rounded = stored_as(whole, WeightType::bf16);
+  const Weights rounded = stored_as(whole, NumberFormat::bf16);
   for (const WeightSpec& spec : weight_specs(whole.config())) {
     const Tensor& before = whole.at(spec.name);
     const Tensor& after = rounded.at(spec.name);
@@ -61,19 +61,19 @@ TEST(Weights, Bf16RoundsMatricesOnly) {
     }
     EXPECT_EQ(differs, spec.matrix) << spec.name;
   }
-  EXPECT_EQ(stored_as(whole, WeightType::f32).at("embed").data, whole.at("embed").data);
+  EXPECT_EQ(stored_as(whole, NumberFormat::f32).at("embed").data, whole.at("embed").data);
 }
 
 TEST(Weights, Bf16RefusesWhatItCannotHold) {
   const Weights large =
       changed([](auto& t) { t["embed"].data[3] = std::numeric_limits<float>::max(); });
-  EXPECT_EQ(label_of([&] { stored_as(large, WeightType::bf16); }), "weights_value");
+  EXPECT_EQ(label_of([&] { stored_as(large, NumberFormat::bf16); }), "weights_value");
 }
 
 TEST(Weights, ForInt8StayAsTheyAreUntilTheyArePlaced) {
   const Weights given = changed([](auto&) {});
-  const Weights stored = stored_as(given, WeightType::int8);
-  EXPECT_EQ(stored.stored_type(), WeightType::f32);
+  const Weights stored = stored_as(given, NumberFormat::int8);
+  EXPECT_EQ(stored.stored_type(), NumberFormat::f32);
   for (const auto& [name, tensor] : given.all()) EXPECT_EQ(stored.at(name).data, tensor.data);
 }
 
@@ -81,12 +81,12 @@ TEST(Weights, KeptAsInt8AreCodesAndScales) {
   const ModelConfig config = parse_model("palm-tiny,layers=1,E=4,F=3,H=2,Q=2,V=5,positions=3");
   const auto said = [&](const char* name, float value) {
     std::map<std::string, Tensor> tensors;
-    for (const WeightSpec& spec : weight_specs(config, WeightType::int8))
+    for (const WeightSpec& spec : weight_specs(config, NumberFormat::int8))
       tensors.emplace(spec.name, Tensor(spec.shape, 1.0F));
     tensors.at(name).data[1] = value;
-    return message_of([&] { validate(Weights(config, std::move(tensors), WeightType::int8)); });
+    return message_of([&] { validate(Weights(config, std::move(tensors), NumberFormat::int8)); });
   };
-  for (const WeightSpec& spec : weight_specs(config, WeightType::int8)) {
+  for (const WeightSpec& spec : weight_specs(config, NumberFormat::int8)) {
     if (!spec.int8) continue;
     const std::string at =
         "weights_value: " + spec.name + (spec.dims.size() == 3 ? "[0, 0, 1] is " : "[0, 1] is ");
@@ -104,7 +104,7 @@ TEST(Weights, KeptAsInt8AreCodesAndScales) {
     EXPECT_EQ(said(spec.name.c_str(), std::numeric_limits<float>::quiet_NaN()),
               at + "nan; weights must be finite");
   }
-  for (const WeightSpec& spec : weight_specs(config, WeightType::int8)) {
+  for (const WeightSpec& spec : weight_specs(config, NumberFormat::int8)) {
     if (!spec.scale) continue;
     for (const float scale : {0.0F, -0.0F, -1.0F, -0x1p-149F})
       EXPECT_TRUE(said(spec.name.c_str(), scale).ends_with("; a scale is above 0")) << spec.name;
@@ -118,9 +118,9 @@ TEST(Weights, KeptAsInt8AreCodesAndScales) {
 }
 
 TEST(Weights, KeptAsInt8AreNoOthers) {
-  const Weights codes(parse_model("palm-tiny"), {}, WeightType::int8);
-  EXPECT_EQ(stored_as(codes, WeightType::int8).stored_type(), WeightType::int8);
-  for (const WeightType type : {WeightType::f32, WeightType::bf16})
+  const Weights codes(parse_model("palm-tiny"), {}, NumberFormat::int8);
+  EXPECT_EQ(stored_as(codes, NumberFormat::int8).stored_type(), NumberFormat::int8);
+  for (const NumberFormat type : {NumberFormat::f32, NumberFormat::bf16})
     EXPECT_EQ(label_of([&] { stored_as(codes, type); }), "weights_int8");
 }
 

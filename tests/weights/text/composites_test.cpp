@@ -24,7 +24,7 @@ using ByName = std::map<std::string, Composite>;
 
 ByName by_name(const NamedComposites& all) { return {all.begin(), all.end()}; }
 
-ByName of_keys(const std::string& keys, WeightType weights = WeightType::f32) {
+ByName of_keys(const std::string& keys, NumberFormat weights = NumberFormat::f32) {
   return by_name(composites_of(parse_model(keys), weights));
 }
 
@@ -73,7 +73,7 @@ TEST(Composites, OfASerialModelByEye) {
 TEST(Composites, OfAParallelBlockWithBiasesAndScales) {
   const std::string keys =
       "palm-tiny,bias=all,norm=layernorm,embed_scale=2,unembed_bias=true,rope=alibi";
-  expect_shown(of_keys(keys, WeightType::int8),
+  expect_shown(of_keys(keys, NumberFormat::int8),
                {{"embed", "lookup | embed | embed_scale | V"},
                 {"norm", "norm in | norm | norm_bias | E"},
                 {"q", "product norm | wq | bq | wq_scale | E"},
@@ -82,12 +82,12 @@ TEST(Composites, OfAParallelBlockWithBiasesAndScales) {
                 {"out", "addition in block_out"},
                 {"logits", "product final_norm | embed | unembed_bias | logit_scale | E"}});
   const ModelConfig config = parse_model(keys);
-  expect_shown(by_name(block_terms_of(config, WeightType::int8)),
+  expect_shown(by_name(block_terms_of(config, NumberFormat::int8)),
                {{"attn_out", "product attn | wo | bo | block_out_scale | HQ"},
                 {"ffn_out", "product hidden | w_out | b_out | block_out_scale | F"}});
-  EXPECT_EQ(block_terms_of(config, WeightType::f32).size(), 2U);
-  EXPECT_EQ(block_terms_of(config, WeightType::f32)[0].second.scale, "");
-  EXPECT_TRUE(block_terms_of(parse_model("llama"), WeightType::f32).empty());
+  EXPECT_EQ(block_terms_of(config, NumberFormat::f32).size(), 2U);
+  EXPECT_EQ(block_terms_of(config, NumberFormat::f32)[0].second.scale, "");
+  EXPECT_TRUE(block_terms_of(parse_model("llama"), NumberFormat::f32).empty());
   EXPECT_TRUE(is_block_term("attn_out", config));
   EXPECT_FALSE(is_block_term("block_out", config));
   EXPECT_FALSE(is_block_term("attn_out", parse_model("llama")));
@@ -100,7 +100,7 @@ TEST(Composites, OfKeysAreAllThereIs) {
       for (const char* ffn : {"swiglu", "geglu", "gelu", "gelu-erf"})
         for (const char* rope : {"half", "interleaved", "alibi", "none"})
           for (const char* rest : {"", ",softmax=base2", ",bias=all,cache=bf16", ",tied=false"})
-            for (const WeightType weights : {WeightType::f32, WeightType::int8}) {
+            for (const NumberFormat weights : {NumberFormat::f32, NumberFormat::int8}) {
               const std::string keys = std::string("palm-tiny,block=") + block + ",norm=" + norm +
                                        ",ffn=" + ffn + ",rope=" + rope + rest;
               const ModelConfig config = parse_model(keys);
@@ -129,7 +129,7 @@ TEST(Composites, EndAtWhatIsStored) {
                                                       {"exp:difference", "exp"},
                                                       {"hidden:act", "hidden"}};
   for (const auto& [rounding, name] : rows) {
-    const std::string text = text_of_model(parse_model("llama"), WeightType::f32, rounding);
+    const std::string text = text_of_model(parse_model("llama"), NumberFormat::f32, rounding);
     const ByName all = by_name(composites_of(parse_model_text(text)));
     EXPECT_FALSE(all.contains(name)) << rounding;
     EXPECT_TRUE(all.contains("v")) << rounding;
@@ -137,12 +137,12 @@ TEST(Composites, EndAtWhatIsStored) {
 }
 
 TEST(Composites, OfRotatedChannels) {
-  const NamedComposites all = composites_of(parse_model("llama"), WeightType::f32);
+  const NamedComposites all = composites_of(parse_model("llama"), NumberFormat::f32);
   for (const char* name : {"q", "k", "q_rot", "k_rot", "k_cache"})
     EXPECT_TRUE(is_rotated(all, name)) << name;
   for (const char* name : {"v", "v_cache", "score", "norm", "nothing"})
     EXPECT_FALSE(is_rotated(all, name)) << name;
-  EXPECT_FALSE(is_rotated(composites_of(parse_model("falcon,rope=alibi"), WeightType::f32), "q"));
+  EXPECT_FALSE(is_rotated(composites_of(parse_model("falcon,rope=alibi"), NumberFormat::f32), "q"));
 }
 
 // The registry's rows say of each value what its line in the text of every model says.
@@ -152,8 +152,8 @@ TEST(Composites, AreWhatTheRegistrySays) {
        {"palm-tiny", "llama", "gptj", "falcon", "palm-tiny,bias=all,norm=layernorm,rope=alibi",
         "llama,bias=all,norm=layernorm,block=parallel,softmax=base2"}) {
     const ModelConfig config = parse_model(keys);
-    const ModelText text = parse_model_text(text_of_model(config, WeightType::f32));
-    const ByName all = by_name(composites_of(config, WeightType::f32));
+    const ModelText text = parse_model_text(text_of_model(config, NumberFormat::f32));
+    const ByName all = by_name(composites_of(config, NumberFormat::f32));
     for (const TextSection section : kTextSections)
       for (const TextLine& line : text.section(section).lines) {
         const ValueRow* const row = value_row(line.name);
@@ -191,7 +191,7 @@ TEST(Composites, AreWhatTheRegistrySays) {
 /// Returns the composites of llama's text with one piece of it replaced.
 ByName changed(const std::string& from, const std::string& to) {
   const ModelConfig config = parse_model("llama");
-  std::string text = text_of_model(config, WeightType::f32);
+  std::string text = text_of_model(config, NumberFormat::f32);
   const std::size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return by_name(composites_of(parse_model_text(text.replace(at, from.size(), to))));

@@ -78,7 +78,7 @@ TEST(ModelText, EveryEditOfALineIsAnotherModel) {
 
 TEST(ModelText, OfEveryPresetIsOne) {
   for (const Preset& preset : all_presets())
-    for (const WeightType type : {WeightType::f32, WeightType::int8}) {
+    for (const NumberFormat type : {NumberFormat::f32, NumberFormat::int8}) {
       const std::string text = text_of_model(parse_model(preset.name), type);
       const ModelText model = parse_model_text(text);
       const TextSizes sizes = sizes_of(model);
@@ -102,7 +102,7 @@ RC_GTEST_PROP(ModelTextOfKeys, ReadsAndPrints, ()) {
 /// Every weight of the registry stands in the text under its name in files, and no other.
 RC_GTEST_PROP(ModelTextOfKeys, HasTheWeightsOfTheModel, ()) {
   const oracle::Drawn d = oracle::draw_case();
-  const WeightType type = d.request.numerics.weights;
+  const NumberFormat type = d.request.numerics.weights;
   const ModelText text = parse_model_text(text_of_model(d.config, type));
   const TextSizes sizes = sizes_of(text);
   std::map<std::string, std::string> found, expected;

@@ -14,7 +14,7 @@ namespace shardproof {
 namespace {
 
 std::string text_of(const char* model, const std::string& rounding) {
-  return text_of_model(parse_model(model), WeightType::f32, rounding);
+  return text_of_model(parse_model(model), NumberFormat::f32, rounding);
 }
 
 /// The lines of one text that another lacks, in order.

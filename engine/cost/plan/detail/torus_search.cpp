@@ -51,7 +51,7 @@ Choice choice_of(std::optional<Candidate> prefill, std::optional<Candidate> deco
 }  // namespace
 
 TorusSearch::TorusSearch(const PlanRequest& request, double parameters, const Torus& torus,
-                         WeightType weights)
+                         NumberFormat weights)
     : request_(request), parameters_(parameters), torus_(torus), weights_(weights) {}
 
 bool TorusSearch::fits(const Candidate& candidate) const {

@@ -13,7 +13,7 @@ namespace shardproof::cost {
 class TorusSearch {
  public:
   TorusSearch(const PlanRequest& request, double parameters, const Torus& torus,
-              WeightType weights);
+              NumberFormat weights);
 
   void run();
   std::vector<Choice> choices;
@@ -43,7 +43,7 @@ class TorusSearch {
   const PlanRequest& request_;
   double parameters_;
   Torus torus_;
-  WeightType weights_;
+  NumberFormat weights_;
   std::map<std::int64_t, Evaluator> evaluators_;  // by heads
 };
 

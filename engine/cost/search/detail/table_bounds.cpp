@@ -12,7 +12,7 @@ PathFloors::Value travelling(std::string_view checkpoint, std::string letters,
                              std::vector<std::int64_t> extents, std::int64_t behind,
                              const Numerics& numerics, const ModelConfig& model) {
   const ValueRow& row = *value_row(checkpoint);
-  const bool narrow = row.wire_rounds && numerics.wire == FloatType::bf16;
+  const bool narrow = row.wire_rounds && numerics.wire == NumberFormat::bf16;
   return {std::move(letters), std::move(extents), behind, narrow ? 2 : 4,
           bytes_of(row.wire(numerics, model))};
 }
@@ -31,7 +31,7 @@ double product(const std::vector<std::int64_t>& extents) {
 }
 
 /// Returns the elements of a layer's biases and int8 scales, without those of norms.
-double channels_of(const ModelConfig& model, WeightType weights) {
+double channels_of(const ModelConfig& model, NumberFormat weights) {
   double channels = 0.0;
   for (const WeightSpec& spec : weight_specs(model, weights)) {
     const WeightRow* const row = weight_row(spec.name.substr(spec.name.find('.') + 1));

@@ -26,7 +26,7 @@ int roundings(const Program& program, const Torus& torus, const Numerics& numeri
     const int chips = torus.size(op.axes);
     int here = 0;
     if (partial && chips > 1 && is_collective(op.kind) &&
-        partial_wire_type(op.results[0].role, numerics, program.rows.get()) == FloatType::bf16) {
+        partial_wire_type(op.results[0].role, numerics, program.rows.get()) == NumberFormat::bf16) {
       const bool rings = numerics.schedule == Schedule::ring ||
                          numerics.schedule == Schedule::biring || op.loop != Loop::none;
       here = op_row(op.kind).reduces && rings ? chips - 1 : 1;
@@ -54,7 +54,7 @@ int wire_roundings(const RunPlan& plan) {
   int most = 0;
   std::vector<const PhasePrograms*> phases{&plan.prefill, &plan.decode};
   if (plan.passes.prefix().given()) phases.push_back(&plan.prefix);
-  if (numerics.wire == FloatType::bf16)
+  if (numerics.wire == NumberFormat::bf16)
     for (const PhasePrograms* phase : phases)
       for (const Program* program : phase->all())
         most = std::max(most, roundings(*program, phase->torus, numerics));

@@ -106,7 +106,7 @@ TraceFile::TraceFile(const RunPlan& plan, std::filesystem::path target, bool wei
   root.put("version", kTraceFormat);
   root.put_text("case", case_of_all(c));
   root.put_text("arithmetic", claimed_arithmetic(numerics_));
-  if (numerics_.regime == Regime::f32 && numerics_.acc == FloatType::bf16)
+  if (numerics_.regime == Regime::f32 && numerics_.acc == NumberFormat::bf16)
     root.put_text("sums", "bf16");
   if (const int wire = wire_roundings(plan); wire > 0) root.put("wire", wire);
   root.put_text("weights", weights_given ? "file" : "seed");

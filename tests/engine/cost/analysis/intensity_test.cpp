@@ -79,29 +79,26 @@ TEST(Intensity, BytesAreThoseOfTheirTypes) {
   EXPECT_EQ(bytes_of(cache, {1.0, 2.0}), 7.0 * (15.0 + 6.0 + 10.0) * 2.0);
   const Product table{"u", Factor::weight, 2.0, 3.0, 5.0, 7.0, false};
   EXPECT_EQ(bytes_of(table, {1.0, 4.0, 2.0}), 7.0 * (15.0 * 2.0 + (6.0 + 10.0) * 4.0));
-  EXPECT_EQ(bytes_of_type(WeightType::f32), 4.0);
-  EXPECT_EQ(bytes_of_type(WeightType::bf16), 2.0);
-  EXPECT_EQ(bytes_of_type(WeightType::int8), 1.0);
 }
 
 /// Beside int8 matrices embedding and unembedding are bf16, as in the paper's runs.
 TEST(Intensity, NamesTheTypeOfEmbeddings) {
-  for (const WeightType type : {WeightType::f32, WeightType::bf16})
-    EXPECT_EQ(element_bytes(type, WeightType::bf16).embeddings, bytes_of_type(type));
-  const ElementBytes int8 = element_bytes(WeightType::int8, WeightType::f32);
+  for (const NumberFormat type : {NumberFormat::f32, NumberFormat::bf16})
+    EXPECT_EQ(element_bytes(type, NumberFormat::bf16).embeddings, bytes_of(type));
+  const ElementBytes int8 = element_bytes(NumberFormat::int8, NumberFormat::f32);
   EXPECT_EQ(int8.weights, 1.0);
   EXPECT_EQ(int8.activations, 4.0);
   EXPECT_EQ(int8.embeddings, 2.0);
   for (const WeightRow& row : all_weights()) {
     const bool table = row.name == "embed" || row.name == "unembed";
     const bool matrix = row.kind == WeightKind::matrix;
-    EXPECT_EQ(bytes_of_weight(row, WeightType::int8), table ? 2 : matrix ? 1 : 4) << row.name;
-    EXPECT_EQ(bytes_of_weight(row, WeightType::bf16), matrix ? 2 : 4) << row.name;
-    EXPECT_EQ(bytes_of_weight(row, WeightType::f32), 4) << row.name;
+    EXPECT_EQ(bytes_of_weight(row, NumberFormat::int8), table ? 2 : matrix ? 1 : 4) << row.name;
+    EXPECT_EQ(bytes_of_weight(row, NumberFormat::bf16), matrix ? 2 : 4) << row.name;
+    EXPECT_EQ(bytes_of_weight(row, NumberFormat::f32), 4) << row.name;
   }
-  EXPECT_EQ(embeddings_note(WeightType::bf16), "");
+  EXPECT_EQ(embeddings_note(NumberFormat::bf16), "");
   EXPECT_NE(
-      embeddings_note(WeightType::int8).find("int8 weights: embedding and unembedding are bf16"),
+      embeddings_note(NumberFormat::int8).find("int8 weights: embedding and unembedding are bf16"),
       std::string::npos);
 }
 
@@ -110,13 +107,14 @@ TEST(Intensity, NamesTheTypeOfEmbeddings) {
 TEST(Intensity, AtLeastIsABound) {
   const Chip& chip = find_chip("tpu-v4");
   const ModelConfig model = parse_model("palm-8b,layers=2");
-  const ElementBytes bytes = element_bytes(WeightType::int8, WeightType::bf16);
+  const ElementBytes bytes = element_bytes(NumberFormat::int8, NumberFormat::bf16);
   double pairs = 0.0;
   for (int query = 100; query < 612; ++query) pairs += query + 1;
   const double matrices = 2.0 * (2 * 4096.0 * 16 * 256 + 2 * 4096.0 * 256 + 3 * 4096.0 * 16384);
   const double table = 256128.0 * 4096;
   const double flops = 2.0 * matrices * 3 * 512 + 2.0 * table * 3 + 2 * 3 * 4.0 * 16 * 256 * pairs;
-  const Roofline least = least_of(products_of(model, {3, 512, 612}), bytes, chip, WeightType::bf16);
+  const Roofline least =
+      least_of(products_of(model, {3, 512, 612}), bytes, chip, NumberFormat::bf16);
   EXPECT_NEAR(least.compute_seconds * 275e12 / flops, 1.0, 1e-14);
   EXPECT_EQ(least.memory_seconds,
             (matrices + 2.0 * table + 2.0 * 2 * 2 * 3 * 612.0 * 256) / 1200e9);
@@ -129,13 +127,13 @@ TEST(Intensity, AtLeastIsABound) {
 
 TEST(Intensity, TheRooflineTurnsAtTheRidgePoint) {
   const Chip& chip = find_chip("tpu-v4");
-  const double ridge = ridge_point(chip, WeightType::bf16);
+  const double ridge = ridge_point(chip, NumberFormat::bf16);
   EXPECT_EQ(shown(ridge), "229.1667");
-  EXPECT_TRUE(roofline_of(ridge * 1.001, 1.0, chip, WeightType::bf16).compute_bound());
-  EXPECT_FALSE(roofline_of(ridge * 0.999, 1.0, chip, WeightType::bf16).compute_bound());
-  const Roofline memory = roofline_of(1.0, 1200e9, chip, WeightType::bf16);
+  EXPECT_TRUE(roofline_of(ridge * 1.001, 1.0, chip, NumberFormat::bf16).compute_bound());
+  EXPECT_FALSE(roofline_of(ridge * 0.999, 1.0, chip, NumberFormat::bf16).compute_bound());
+  const Roofline memory = roofline_of(1.0, 1200e9, chip, NumberFormat::bf16);
   EXPECT_EQ(memory.seconds(), 1.0);
-  EXPECT_EQ(roofline_of(275e12, 1.0, chip, WeightType::bf16).seconds(), 1.0);
+  EXPECT_EQ(roofline_of(275e12, 1.0, chip, NumberFormat::bf16).seconds(), 1.0);
 }
 
 TEST(Intensity, RefusesWhatIsNoPass) {

@@ -22,7 +22,7 @@ OffloadSetting setting(const char* model, std::int64_t context) {
 }
 
 /// Bytes of all weights of a model, one by one.
-double resting(const ModelConfig& model, WeightType type) {
+double resting(const ModelConfig& model, NumberFormat type) {
   double bytes = 0.0;
   for (const WeightRow& row : all_weights()) {
     if (!has_weight(model, row.name, type)) continue;
@@ -42,7 +42,7 @@ double rope_tables(std::int64_t positions, std::int64_t pairs) {
 TEST(Offload, OfLlama70bOnOneA100) {
   const Chip& chip = find_chip("a100-80g");
   const OffloadCost cost = offload_cost(setting("llama-2-70b", 2048), chip);
-  const double weights = resting(parse_model("llama-2-70b"), WeightType::bf16);
+  const double weights = resting(parse_model("llama-2-70b"), NumberFormat::bf16);
   EXPECT_EQ(cost.weight_bytes, weights);
   EXPECT_EQ(cost.cache_bytes, 2.0 * 80 * 8 * 128 * 2048 * 2);
   EXPECT_EQ(cost.resident_bytes, chip.hbm - cost.cache_bytes);
@@ -122,7 +122,7 @@ TEST(Offload, AgreesWithAPlanOnOneChip) {
   chip.host = 1e13;
   for (const char* model : {"llama-7b", "llama-7b,tied=true", "llama-2-70b", "palm-8b", "gpt-3",
                             "phi-2", "yi-6b", "gpt-3,rope=alibi"})
-    for (const WeightType weights : {WeightType::f32, WeightType::bf16, WeightType::int8})
+    for (const NumberFormat weights : {NumberFormat::f32, NumberFormat::bf16, NumberFormat::int8})
       for (const auto& [tokens, context] : {std::pair{1, 2048}, {1, 1}, {1024, 1024}}) {
         OffloadSetting s = setting(model, context);
         s.weights = weights;
@@ -161,7 +161,7 @@ TEST(Offload, StreamsNothingOfAPlanThatFits) {
 
 TEST(Offload, KeepsEmbeddingsBesideInt8MatricesAsBf16) {
   OffloadSetting s = setting("llama-7b", 2048);
-  s.weights = WeightType::int8;
+  s.weights = NumberFormat::int8;
   const double tables = 2.0 * 2 * 32000 * 4096,
                matrices = 32.0 * (4.0 * 4096 * 4096 + 3.0 * 4096 * 11008);
   const double norms = 4.0 * 65 * 4096, scales = 4.0 * 32 * (3 * 4096 + 2 * 11008 + 2 * 4096);

@@ -124,15 +124,16 @@ TEST(Pipeline, OneStageHasBothTables) {
 
 /// Beside int8 matrices embedding and unembedding are bf16.
 TEST(Pipeline, KeepsEmbeddingsBesideInt8MatricesAsBf16) {
-  const auto weights = [](WeightType type, std::int64_t stages) {
+  const auto weights = [](NumberFormat type, std::int64_t stages) {
     PipelineSetting s = setting("llama-7b", 4, {stages, 1, 1}, 1);
     s.weights = type;
     return pipeline_cost(s, find_chip("a100-80g")).weight_bytes;
   };
   const double tables = 32000.0 * 4096 / 4;
   for (const std::int64_t stages : {1, 2})
-    EXPECT_DOUBLE_EQ(weights(WeightType::bf16, stages) - 2.0 * weights(WeightType::int8, stages),
-                     stages == 1 ? -2.0 * 2 * tables : -2.0 * tables);
+    EXPECT_DOUBLE_EQ(
+        weights(NumberFormat::bf16, stages) - 2.0 * weights(NumberFormat::int8, stages),
+        stages == 1 ? -2.0 * 2 * tables : -2.0 * tables);
 }
 
 TEST(Pipeline, OverlapsWhatTheCausalMaskLeaves) {

@@ -40,7 +40,7 @@ TEST(Chip, IsReadFromAText) {
   const Chip& chip = chips[0];
   EXPECT_EQ(chip.name, "mine");
   EXPECT_EQ(chip.description, "made up");
-  EXPECT_EQ(chip.peak(WeightType::bf16), 1e14);
+  EXPECT_EQ(chip.peak(NumberFormat::bf16), 1e14);
   EXPECT_EQ(chip.hbm, 16.0 * 1024 * 1024 * 1024);
   EXPECT_EQ(chip.hbm_bandwidth, 8e11);
   EXPECT_EQ(chip.bandwidth, 5e10);
@@ -48,16 +48,16 @@ TEST(Chip, IsReadFromAText) {
   EXPECT_EQ(chip.all_to_all, 1.0);
   EXPECT_EQ(chip.min_axis, 1);
   EXPECT_EQ(chip.max_chips, 8);
-  EXPECT_FALSE(chip.has_peak(WeightType::int8));
-  EXPECT_EQ(message_of([&] { (void)chip.peak(WeightType::int8); }),
+  EXPECT_FALSE(chip.has_peak(NumberFormat::int8));
+  EXPECT_EQ(message_of([&] { (void)chip.peak(NumberFormat::int8); }),
             "chip_c7: mine has no peak of int8; it has bf16");
 }
 
 TEST(Chip, ThoseThatShipAreThePapersAndOthers) {
   EXPECT_EQ(all_chips()[0].name, "tpu-v4");
   const Chip& flat = find_chip("tpu-v4");
-  EXPECT_EQ(flat.peak(WeightType::bf16), 275e12);
-  EXPECT_EQ(flat.peak(WeightType::int8), 275e12);
+  EXPECT_EQ(flat.peak(NumberFormat::bf16), 275e12);
+  EXPECT_EQ(flat.peak(NumberFormat::int8), 275e12);
   EXPECT_EQ(flat.hbm, 32.0 * 1024 * 1024 * 1024);
   EXPECT_EQ(flat.hbm_bandwidth, 1200e9);
   EXPECT_EQ(flat.sends(1), 270e9);
@@ -67,7 +67,7 @@ TEST(Chip, ThoseThatShipAreThePapersAndOthers) {
   EXPECT_EQ(axes.sends(1), 90e9);
   EXPECT_EQ(axes.sends(3), 270e9);
   EXPECT_EQ(axes.hop_latency, 1e-6);
-  EXPECT_EQ(find_chip("a100-80g").peak(WeightType::int8), 624e12);
+  EXPECT_EQ(find_chip("a100-80g").peak(NumberFormat::int8), 624e12);
   EXPECT_EQ(find_chip("a100-80g").host_bandwidth, 32e9);
   EXPECT_EQ(find_chip("orin-nano-8g").sends(3), 0.0);
   EXPECT_EQ(find_chip("orin-nano-8g").max_chips, 1);

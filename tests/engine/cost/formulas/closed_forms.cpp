@@ -132,7 +132,7 @@ class ClosedForm {
 
   int activation_bytes() const { return bytes_of(value_row("out")->wire(numerics_, model_)); }
   int bytes(std::string_view of) const {
-    if (of == "partial") return numerics_.wire == FloatType::bf16 ? 2 : 4;
+    if (of == "partial") return numerics_.wire == NumberFormat::bf16 ? 2 : 4;
     if (of == "activation") return activation_bytes();
     return of == "weight" ? bytes_of(weight_row("wq")->wire(numerics_)) : 4;
   }

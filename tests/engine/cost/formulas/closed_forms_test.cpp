@@ -81,10 +81,10 @@ Drawn drawn(std::mt19937_64& bits, bool few_heads) {
   d.model.bias =
       std::vector<Bias>{Bias::none, Bias::none, Bias::norm, Bias::qkv, Bias::all}[bits() % 5];
   if (d.model.bias == Bias::norm) d.model.norm = Norm::layernorm;
-  d.numerics.act = bits() % 2 == 0 ? ActType::f32 : ActType::bf16;
-  d.numerics.weights =
-      std::vector<WeightType>{WeightType::f32, WeightType::bf16, WeightType::int8}[bits() % 3];
-  d.numerics.wire = bits() % 4 == 0 ? FloatType::bf16 : FloatType::f32;
+  d.numerics.act = bits() % 2 == 0 ? NumberFormat::f32 : NumberFormat::bf16;
+  d.numerics.weights = std::vector<NumberFormat>{NumberFormat::f32, NumberFormat::bf16,
+                                                 NumberFormat::int8}[bits() % 3];
+  d.numerics.wire = bits() % 4 == 0 ? NumberFormat::bf16 : NumberFormat::f32;
   const bool decode = bits() % 2 == 0;
   d.pass = {decode ? Phase::decode : Phase::prefill, n * pick({1, 2}), decode ? 1 : pick({1, 4, 7}),
             pick({0, 5})};
@@ -154,8 +154,8 @@ TEST(ClosedForms, OfTwoDimensionalWeightsAreThePapers) {
   const ModelConfig model = parse_model("palm-tiny");  // E=96 F=384 H=24 K=1 Q=8, gated, parallel
   const Torus torus = Torus::parse("4x2x3");
   Numerics bf16;
-  bf16.act = ActType::bf16;
-  bf16.weights = WeightType::bf16;
+  bf16.act = NumberFormat::bf16;
+  bf16.weights = NumberFormat::bf16;
   const ClosedWork work = closed_form("ws2d:heads", model, bf16, torus, {Phase::decode, 24, 1, 7});
   const double in = 576 * 5.0 / 6, wide = 1536 * 3.0 / 4, heads = 24 * 24 * 8 / 6 * 3.0 / 4;
   const double summed = 2 * (2 * 24 * 8 + 24) * 3.0 / 4;  // K and V, and the sum of squares

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -125,7 +126,7 @@ TEST(Graph, WeightsOfATextByHand) {
 TEST(Graph, WorkOfATextByHand) {
   const ModelConfig model = text_model_of(std::string(kText));
   const GraphWork work =
-      graph_work(model, WeightType::int8, ActType::bf16, {Phase::decode, 1, 1, 8});
+      graph_work(model, NumberFormat::int8, NumberFormat::bf16, {Phase::decode, 1, 1, 8});
   // W matrices are of one byte, the table beside them of two, gains f32.
   const double matrices = 108 + 54 + 108 + 96, experts = 480 + 480;
   EXPECT_EQ(work.weight_bytes, 60 * 2 + 18 * 4 + matrices + experts);
@@ -254,7 +255,7 @@ TEST(Graph, AValueMoreHasItsCost) {
   const ModelConfig with = text_model_of(text), without = text_model_of(std::string(kText));
   const Pass pass{Phase::prefill, 2, 3, 2};
   const auto work = [&](const ModelConfig& model) {
-    return graph_work(model, WeightType::f32, ActType::f32, pass);
+    return graph_work(model, NumberFormat::f32, NumberFormat::f32, pass);
   };
   EXPECT_EQ(work(with).weight_bytes, work(without).weight_bytes + 4.0 * 3 * (6 + 36));
   EXPECT_EQ(work(with).layers.needed_flops, work(without).layers.needed_flops + 2.0 * 3 * 6 * 36);
@@ -264,9 +265,11 @@ TEST(Graph, AValueMoreHasItsCost) {
 /// The other way to count: from the programs of a strategy on one chip.
 RC_GTEST_PROP(Graph, OfKeysIsWhatProgramsOfOneChipDo, ()) {
   ModelConfig model = draw_model(12);
-  model.cache = *rc::gen::element(CacheType::as_act, CacheType::f32, CacheType::bf16);
-  const WeightType weights = *rc::gen::element(WeightType::f32, WeightType::bf16, WeightType::int8);
-  const ActType act = *rc::gen::element(ActType::f32, ActType::bf16);
+  model.cache = *rc::gen::element<std::optional<NumberFormat>>(std::nullopt, NumberFormat::f32,
+                                                               NumberFormat::bf16);
+  const NumberFormat weights =
+      *rc::gen::element(NumberFormat::f32, NumberFormat::bf16, NumberFormat::int8);
+  const NumberFormat act = *rc::gen::element(NumberFormat::f32, NumberFormat::bf16);
   const std::int64_t L = *rc::gen::inRange(1, 5);
   const Pass pass{L == 1 ? Phase::decode : Phase::prefill, *rc::gen::inRange(1, 4), L,
                   *rc::gen::inRange(0, 6)};

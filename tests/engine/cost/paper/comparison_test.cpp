@@ -208,7 +208,7 @@ TEST(Comparison, TotalsCountVerdicts) {
 }
 
 TEST(Comparison, SaysWhatShips) {
-  EXPECT_EQ(compared("times").notes.at(1), embeddings_note(WeightType::int8) + ".");
+  EXPECT_EQ(compared("times").notes.at(1), embeddings_note(NumberFormat::int8) + ".");
 }
 
 TEST(Comparison, KnowsItsSections) {

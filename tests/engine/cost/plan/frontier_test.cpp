@@ -10,7 +10,7 @@ namespace shardproof::cost {
 namespace {
 
 Choice point(int chips, std::int64_t batch, double latency, double cost,
-             WeightType weights = WeightType::int8) {
+             NumberFormat weights = NumberFormat::int8) {
   Choice choice;
   choice.decode = Candidate();
   choice.decode->torus = Torus(chips, 1, 1);
@@ -23,7 +23,7 @@ Choice point(int chips, std::int64_t batch, double latency, double cost,
 
 TEST(Frontier, HasTheFastestOfEach) {
   const std::vector<Choice> all{point(4, 1, 3, 5), point(4, 1, 2, 9), point(4, 1, 2, 8),
-                                point(4, 2, 7, 7), point(4, 1, 1, 1, WeightType::bf16)};
+                                point(4, 2, 7, 7), point(4, 1, 1, 1, NumberFormat::bf16)};
   const std::vector<const Choice*> fastest = fastest_of_each(all, false);
   ASSERT_EQ(fastest.size(), 3U);
   EXPECT_TRUE(fastest_of_each(all, true).empty());

@@ -19,7 +19,7 @@ namespace shardproof::cost {
 namespace {
 
 PlanRequest request(const char* torus = "4x4x4", PlanPhase phase = PlanPhase::decode,
-                    std::int64_t batch = 64, WeightType weights = WeightType::int8) {
+                    std::int64_t batch = 64, NumberFormat weights = NumberFormat::int8) {
   PlanRequest r;
   r.model = parse_model("palm-540b");
   r.chip = find_chip("tpu-v4");
@@ -66,7 +66,7 @@ TEST(Plan, ChoosesThePapersDecodeAndLowLatencyPrefill) {
 
 /// By its own volumes the paper gathers all weights; all that is sent speaks for two axes.
 TEST(Plan, ChoosesThePapersHighThroughputPrefillByThePapersVolumes) {
-  PlanRequest r = request("4x4x4", PlanPhase::prefill, 512, WeightType::bf16);
+  PlanRequest r = request("4x4x4", PlanPhase::prefill, 512, NumberFormat::bf16);
   r.volumes = Volumes::paper;
   const Plan plan = make_plan(r);
   ASSERT_FALSE(plan.choices.empty());
@@ -190,7 +190,7 @@ TEST(Plan, SaysWhatItsPartsSay) {
 
 /// A prefill without room for all rows takes them a part at a time: as few parts as fit.
 TEST(Plan, TakesRowsAPartAtATimeForWantOfMemory) {
-  PlanRequest r = request("4x4x4", PlanPhase::prefill, 512, WeightType::bf16);
+  PlanRequest r = request("4x4x4", PlanPhase::prefill, 512, NumberFormat::bf16);
   r.strategies = {Strategy::parse("ws2d:batch")};
   const Candidate one = make_plan(r).choices.at(0).main();
   EXPECT_GT(one.passes(), 1);

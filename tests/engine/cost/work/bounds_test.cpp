@@ -50,7 +50,7 @@ Work small_work() {
 }
 
 TEST(Bounds, AreSecondsByWhatTheyAreSpentOn) {
-  const Bounds bounds = bounds_of(small_work(), slow_chip(), ActType::bf16);
+  const Bounds bounds = bounds_of(small_work(), slow_chip(), NumberFormat::bf16);
   EXPECT_EQ(bounds.layer.compute, 3.0);
   EXPECT_EQ(bounds.layer.memory, 5.0);
   EXPECT_EQ(bounds.layer.communication, 4.0);
@@ -68,7 +68,7 @@ TEST(Bounds, AreSecondsByWhatTheyAreSpentOn) {
 TEST(Bounds, ArePassedByNoRunThatMasksItsScores) {
   Chip fast = slow_chip();
   fast.hbm_bandwidth = fast.bandwidth = 1000.0;
-  const Bounds bounds = bounds_of(small_work(), fast, ActType::bf16);
+  const Bounds bounds = bounds_of(small_work(), fast, NumberFormat::bf16);
   EXPECT_EQ(bounds.layer.needed, 2.3);
   EXPECT_EQ(bounds.layer.lower(), 2.3);
   EXPECT_EQ(bounds.layer.additive(), 3.0 + 0.05 + 0.02) << "programs compute the whole square";
@@ -77,14 +77,14 @@ TEST(Bounds, ArePassedByNoRunThatMasksItsScores) {
   // The ends' weights are read while layers compute.
   Work reads = small_work();
   reads.ends.weight_reads = 2000.0;
-  EXPECT_EQ(bounds_of(reads, fast, ActType::bf16).lower(), 2 * 2.3 + 1.4);
+  EXPECT_EQ(bounds_of(reads, fast, NumberFormat::bf16).lower(), 2 * 2.3 + 1.4);
 }
 
 TEST(Bounds, TakeHopsAndTheAllToAllKnobAndAxesOfTheirOwnFromTheChip) {
   Chip chip = slow_chip();
   chip.hop_latency = 0.25;
   chip.all_to_all = 3.0;
-  const Bounds knobs = bounds_of(small_work(), chip, ActType::bf16);
+  const Bounds knobs = bounds_of(small_work(), chip, NumberFormat::bf16);
   EXPECT_EQ(knobs.layer.communication, 3.0 + 3.0);
   EXPECT_EQ(knobs.layer.hops, 1.0);
   EXPECT_EQ(knobs.layer.lower(), 7.0) << "a ring's steps are waited for as its bytes are";
@@ -92,17 +92,17 @@ TEST(Bounds, TakeHopsAndTheAllToAllKnobAndAxesOfTheirOwnFromTheChip) {
   chip.bandwidth = 0.0;
   chip.axis_bandwidth = 2.5;  // of two axes 5 bytes/s, of one 2.5
   chip.all_to_all = 1.0;
-  EXPECT_EQ(bounds_of(small_work(), chip, ActType::bf16).layer.communication, 3.0 + 2.0);
+  EXPECT_EQ(bounds_of(small_work(), chip, NumberFormat::bf16).layer.communication, 3.0 + 2.0);
 }
 
 TEST(Bounds, OfGroupsOfOneChipAndOfChipsWithoutInterconnect) {
   Chip alone = slow_chip();
   alone.bandwidth = 0.0;
-  EXPECT_EQ(label_of([&] { bounds_of(small_work(), alone, ActType::bf16); }), "bounds_c1");
-  EXPECT_EQ(label_of([&] { bounds_of(small_work(), slow_chip(), ActType::f32); }), "chip_c7");
+  EXPECT_EQ(label_of([&] { bounds_of(small_work(), alone, NumberFormat::bf16); }), "bounds_c1");
+  EXPECT_EQ(label_of([&] { bounds_of(small_work(), slow_chip(), NumberFormat::f32); }), "chip_c7");
   Work work = small_work();
   work.layer.traffic = {sent(OpKind::all_gather, "xyz", 1, 0.0, 0)};
-  EXPECT_EQ(bounds_of(work, alone, ActType::bf16).layer.communication, 0.0);
+  EXPECT_EQ(bounds_of(work, alone, NumberFormat::bf16).layer.communication, 0.0);
 }
 
 }  // namespace

@@ -96,8 +96,8 @@ RC_GTEST_PROP(TextWork, OfKeysIsThatOfTheirPrograms, ()) {
   const bool decode = *rc::gen::arbitrary<bool>();
   const Pass pass{decode ? Phase::decode : Phase::prefill, n * *rc::gen::inRange(1, 3),
                   decode ? 1 : *rc::gen::inRange(1, 5), *rc::gen::inRange(0, 6)};
-  Numerics numerics = released_numerics(*rc::gen::element(WeightType::bf16, WeightType::f32));
-  numerics.act = *rc::gen::element(ActType::bf16, ActType::f32);
+  Numerics numerics = released_numerics(*rc::gen::element(NumberFormat::bf16, NumberFormat::f32));
+  numerics.act = *rc::gen::element(NumberFormat::bf16, NumberFormat::f32);
   const WorkFormulas of_keys(model, numerics, torus, strategy, pass);
   const WorkFormulas of_text(text_of_keys(model), numerics, torus, strategy, pass);
   const Work keys = of_keys.at(pass), text = of_text.at(pass);
@@ -124,7 +124,7 @@ RC_GTEST_PROP(TextWork, OfOneChipHoldsTheWeightsOfKeys, ()) {
   const ModelConfig model = draw_model(12);
   const Pass pass{Phase::decode, *rc::gen::inRange(1, 4), 1, *rc::gen::inRange(0, 6)};
   const Numerics numerics =
-      released_numerics(*rc::gen::element(WeightType::bf16, WeightType::int8));
+      released_numerics(*rc::gen::element(NumberFormat::bf16, NumberFormat::int8));
   const Strategy strategy = Strategy::parse("ws2d:batch");
   const Torus one = Torus::parse("1x1x1");
   const Work keys = work_of(model, numerics, one, strategy, pass);
@@ -180,7 +180,7 @@ TEST(TextWork, IsOfEachKindOfLayers) {
   const ModelConfig model = text_model_of(kKinds);
   const Pass pass{Phase::prefill, 2, 4, 5};
   const Torus torus = Torus::parse("1x2x1");
-  const Numerics numerics = released_numerics(WeightType::bf16);
+  const Numerics numerics = released_numerics(NumberFormat::bf16);
   const WorkFormulas formulas(model, numerics, torus, Strategy::parse("ws1d:heads"), pass);
   const Work work = formulas.at(pass);
   ASSERT_EQ(work.others.size(), 1U);
@@ -243,7 +243,7 @@ head
 logits : BLV = einsum(BLE,VE->BLV; in, table)
 )");
   const LayoutTable table = parse_layouts("layouts t\nin : BLE\nweights : E H\nattend : BLHQ\n")[0];
-  const Work work = work_of(model, released_numerics(WeightType::bf16), Torus::parse("1x1x1"),
+  const Work work = work_of(model, released_numerics(NumberFormat::bf16), Torus::parse("1x1x1"),
                             Strategy(table), {Phase::decode, 1, 1, 3});
   const double others = 2.0 * 4 * 2 + 4 * 8, expert = 2.0 * 4 * 6;
   EXPECT_EQ(work.layer.matmul_flops, 2 * (others + 8 * expert));
@@ -256,11 +256,11 @@ logits : BLV = einsum(BLE,VE->BLV; in, table)
 TEST(TextWork, OfLayersThatDifferIsTheirMeanInABound) {
   const ModelConfig model = text_model_of(kKinds);
   const Pass pass{Phase::decode, 2, 1, 5};
-  const Work work = work_of(model, released_numerics(WeightType::bf16), Torus::parse("1x2x1"),
+  const Work work = work_of(model, released_numerics(NumberFormat::bf16), Torus::parse("1x2x1"),
                             Strategy::parse("ws1d:heads"), pass);
   const Chip& chip = find_chip("tpu-v4");
-  const Bounds bounds = bounds_of(work, chip, ActType::bf16);
-  const double peak = chip.peak(WeightType::bf16);
+  const Bounds bounds = bounds_of(work, chip, NumberFormat::bf16);
+  const double peak = chip.peak(NumberFormat::bf16);
   EXPECT_DOUBLE_EQ(bounds.total().compute, work.flops() / peak);
   EXPECT_DOUBLE_EQ(bounds.total().needed, work.total(&PartWork::needed_flops) / peak);
   EXPECT_DOUBLE_EQ(bounds.total().memory,

@@ -194,8 +194,8 @@ TEST(Work, OfAWeightStationaryLayerIsThePapers) {
   const ModelConfig model = parse_model("palm-tiny");  // E=96 F=384 H=24 K=1 Q=8
   const Torus torus = Torus::parse("2x2x3");
   Numerics bf16;
-  bf16.act = ActType::bf16;
-  bf16.weights = WeightType::bf16;
+  bf16.act = NumberFormat::bf16;
+  bf16.weights = NumberFormat::bf16;
   const Work work =
       work_of(model, bf16, torus, Strategy::parse("ws2d:batch"), {Phase::decode, 12, 1, 5});
   // Of each of 12 rows: wq and wo 96·24·8, three FFN matrices 96·384, of which each chip has 1/12;
@@ -217,16 +217,16 @@ TEST(Work, OfAWeightStationaryLayerIsThePapers) {
 TEST(Work, KeepsEmbeddingsBesideInt8MatricesAsBf16) {
   const ModelConfig tied = parse_model("palm-tiny"), untied = parse_model("palm-tiny,tied=false");
   const Torus torus = Torus::parse("2x2x3");
-  const auto ends = [&](const ModelConfig& model, WeightType weights) {
+  const auto ends = [&](const ModelConfig& model, NumberFormat weights) {
     Numerics numerics;
-    numerics.act = ActType::bf16;
+    numerics.act = NumberFormat::bf16;
     numerics.weights = weights;
     return work_of(model, numerics, torus, Strategy::parse("ws2d:batch"), {Phase::decode, 12, 1, 5})
         .ends;
   };
   const double vectors = 4.0 * 96 + 2 * 4.0 * 2048 * 4, table = 264.0 * 96 / 12;
   for (const auto& [weights, bytes] :
-       {std::pair{WeightType::f32, 4.0}, {WeightType::bf16, 2.0}, {WeightType::int8, 2.0}}) {
+       {std::pair{NumberFormat::f32, 4.0}, {NumberFormat::bf16, 2.0}, {NumberFormat::int8, 2.0}}) {
     EXPECT_EQ(ends(tied, weights).weight_bytes, bytes * table + vectors);
     EXPECT_EQ(ends(tied, weights).weight_reads, bytes * table + 4.0 * 96 / 2);
     EXPECT_EQ(ends(untied, weights).weight_bytes, bytes * 2 * table + vectors);

@@ -24,7 +24,7 @@ class Dumped : public OracleRun {
   explicit Dumped(const std::string& keys)
       : OracleRun("batch=2 prompt=4 chunk=3 gen=3 seed=2 " + keys) {
     for (auto& [id, value] : values()) dump[id] = value;
-    if (plan.source_case.numerics.act == ActType::bf16) declared.values = NumberFormat::bf16;
+    if (plan.source_case.numerics.act == NumberFormat::bf16) declared.values = NumberFormat::bf16;
   }
 
   ValueVerdict judge(const std::string& id) {

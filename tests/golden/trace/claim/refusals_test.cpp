@@ -210,7 +210,7 @@ TEST(Subject, EveryValueHasAPlaceInTheOrderOfARun) {
         for (std::int64_t layer = 0; layer < (row.per_layer ? config.layers : 1); ++layer) {
           const std::string id =
               checkpoint_id(passes.at(i).name, row.per_layer ? layer : -1, row.name);
-          const auto s = subject(id, "", config, passes, WeightType::f32);
+          const auto s = subject(id, "", config, passes, NumberFormat::f32);
           ASSERT_TRUE(s.has_value()) << id;
           EXPECT_EQ(s->id, id);
           const auto [at, fresh] = places.emplace(order_of(*s, config, passes), id);
@@ -220,7 +220,7 @@ TEST(Subject, EveryValueHasAPlaceInTheOrderOfARun) {
       }
     // As one is made of another.
     const auto place = [&](const char* id) {
-      return order_of(*subject(std::string("prefill.") + id, "", config, passes, WeightType::f32),
+      return order_of(*subject(std::string("prefill.") + id, "", config, passes, NumberFormat::f32),
                       config, passes);
     };
     using Pairs = std::vector<std::pair<const char*, const char*>>;
@@ -255,14 +255,14 @@ TEST(Subject, IsWhatARoleMeans) {
         {"prefill.c1.head.g", "weight final_norm", "final_norm", "E"},
         {"prefill.c1.sample.v", "stat candidates", "stat prefill.c1.candidates", "BC"},
         {"prefill.c1.sample.i", "stat indices", "stat prefill.c1.indices", "BC"}}) {
-    const auto s = subject(c.id, c.meaning, config, passes, WeightType::f32);
+    const auto s = subject(c.id, c.meaning, config, passes, NumberFormat::f32);
     ASSERT_TRUE(s.has_value()) << c.meaning;
     EXPECT_EQ(s->title(), c.title);
     EXPECT_EQ(s->dims, c.dims);
   }
   for (const char* meaning : {"last logits", "last k_cache", "last token", "stat gate",
                               "previous k_cache", "weight gate", "constant ones", "input gate"})
-    EXPECT_FALSE(subject("prefill.c0.layer0.v", meaning, config, passes, WeightType::f32))
+    EXPECT_FALSE(subject("prefill.c0.layer0.v", meaning, config, passes, NumberFormat::f32))
         << meaning;
 }
 
@@ -272,7 +272,7 @@ TEST(Subject, OfNoModel) {
   for (const char* id : {"prefill.c2.embed", "prefill.c0.layer2.q", "prefill.c0.layer0.embed",
                          "prefill.c0.q", "prefill.c0.layer0.norm2", "prefill.c0.layerx.q",
                          "prefill.c0.layer", "prefill.c0.", "x", "", "layer0.w_down"})
-    EXPECT_FALSE(subject(id, "", config, passes, WeightType::f32).has_value()) << id;
+    EXPECT_FALSE(subject(id, "", config, passes, NumberFormat::f32).has_value()) << id;
 }
 
 }  // namespace

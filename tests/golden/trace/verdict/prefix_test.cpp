@@ -56,7 +56,7 @@ TEST(PrefixesCompared, OfAnybodysTraceAllIsJudged) {
 TEST(PrefixesCompared, ShapesAreThoseOfTheirPass) {
   const ExactRun run(kPrefixed);
   const auto shape = [&](const std::string& id, const std::string& meaning = "") -> Shape {
-    const auto s = subject(id, meaning, run.source_case.model, run.passes, WeightType::f32);
+    const auto s = subject(id, meaning, run.source_case.model, run.passes, NumberFormat::f32);
     return s ? s->shape : Shape{};
   };
   EXPECT_EQ(shape("prefix.c1.layer0.k_cache"), (Shape{kN, kP, 3, 4}));
@@ -68,7 +68,7 @@ TEST(PrefixesCompared, ShapesAreThoseOfTheirPass) {
   EXPECT_EQ(shape("decode.2.layer0.v_cache"), (Shape{kB, 5, 3, 4}));
   // What a layer is given.
   const auto meant = [&](const std::string& id, const std::string& meaning) {
-    const auto s = subject(id, meaning, run.source_case.model, run.passes, WeightType::f32);
+    const auto s = subject(id, meaning, run.source_case.model, run.passes, NumberFormat::f32);
     return s ? s->id + " " + s->dims : std::string("nothing");
   };
   EXPECT_EQ(meant("decode.1.layer1.pk", "prefix k_cache"), "prefix.c1.layer1.k_cache NTKQ");
@@ -195,7 +195,7 @@ TEST(PrefixesCompared, ThePromptIsThatOfPrefixesAndRows) {
   EXPECT_EQ(read.reference.ids("prefix.c1").data, run.answer().inputs.at("prefix.c1.ids").data);
   // The unsharded model has them, too: of its embeddings each prefix has its own.
   const auto embed =
-      subject("prefix.c0.embed", "", run.source_case.model, run.passes, WeightType::f32);
+      subject("prefix.c0.embed", "", run.source_case.model, run.passes, NumberFormat::f32);
   const Tensor& x = *read.reference.exact(*embed);
   const Tensor& table = run.weights().at("embed");
   for (std::size_t i = 0; i < 8; ++i)

@@ -24,7 +24,7 @@ namespace {
 Case in_field(Case c) {
   c.numerics.regime = Regime::field;
   c.numerics.schedule = Schedule::group;
-  c.numerics.acc = c.numerics.wire = FloatType::f32;
+  c.numerics.acc = c.numerics.wire = NumberFormat::f32;
   c.sampling = {};
   return c;
 }
