@@ -190,6 +190,14 @@ template class Buffer<float>;
 template class Buffer<double>;
 template class Buffer<std::int32_t>;
 
+bool all_finite(const Buffer<float>& values) {
+  constexpr std::uint32_t kExponent = 0x7f800000;
+  std::uint32_t unfinite = 0;  // without a branch: finite unless all bits of the exponent are set
+  for (const float v : values)
+    unfinite |= (std::bit_cast<std::uint32_t>(v) & kExponent) == kExponent ? 1U : 0U;
+  return unfinite == 0;
+}
+
 }  // namespace shardproof
 
 template class std::vector<float, shardproof::ChipAllocator<float>>;

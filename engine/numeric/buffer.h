@@ -117,6 +117,9 @@ extern template class Buffer<float>;
 extern template class Buffer<double>;
 extern template class Buffer<std::int32_t>;
 
+/// Returns true if no element is infinite or NaN.
+bool all_finite(const Buffer<float>& values);
+
 }  // namespace shardproof
 
 extern template class std::vector<float, shardproof::ChipAllocator<float>>;

@@ -21,7 +21,7 @@ namespace {
 class AtElement {
  public:
   AtElement(const Op& op, const std::vector<const Value*>& args, bool act_bf16)
-      : op_(op), args_(args), exact_(act_bf16 ? ActType::bf16 : ActType::f32, sizes_) {
+      : op_(op), args_(args), exact_(act_bf16 ? NumberFormat::bf16 : NumberFormat::f32, sizes_) {
     for (const Value* const arg : args) letters_.push_back(arg->layout.letters());
   }
 
@@ -271,17 +271,19 @@ Value behind_prefix(const Op& op, const Value& prefixes, const Value& cache) {
 Value appended(const Op& op, const std::vector<const Value*>& args, const Setting& setting) {
   const Value &cache = *args[0], &t = *args[1], &pos = *args[2];
   const std::string slots = cache.layout.letters();
-  const std::int64_t M = cache.shape[*cache.layout.find('M')];
-  const std::int64_t grown = M + t.shape[*t.layout.find('L')];
+  const std::size_t dim = *cache.layout.find('M');
+  const std::int64_t grown = cache.shape[dim] + t.shape[*t.layout.find('L')];
   Made made(op);
   made.value.shape = cache.shape;
-  made.value.shape[*cache.layout.find('M')] = grown;
+  made.value.shape[dim] = grown;
   std::vector<float>& to = made.value.parts[0];
   to.assign(at(element_count(made.value.shape)),
             op.zeros ? 0.0F : std::numeric_limits<float>::quiet_NaN());
-  each_element(slots, cache.shape, {}, [&](const ByLetter& element) {
-    to[element.in(slots, made.value.shape)] = cache.whole()[element.in(slots, cache.shape)];
-  });
+  std::int64_t slot_size = 1;
+  for (std::size_t d = dim + 1; d < cache.shape.size(); ++d) slot_size *= cache.shape[d];
+  const std::int64_t before = cache.shape[dim] * slot_size, after = grown * slot_size;
+  for (std::int64_t row = 0; row * before < std::ssize(cache.whole()); ++row)
+    std::copy_n(cache.whole().begin() + row * before, before, to.begin() + row * after);
   const std::string letters = t.layout.letters();
   each_element(letters, t.shape, {}, [&](ByLetter element) {
     const PassRows* const group = rows_with(element['B'], setting.rows);
@@ -292,7 +294,7 @@ Value appended(const Op& op, const std::vector<const Value*>& args, const Settin
     element['M'] = slot;
     const float v = t.whole()[element.in(letters, t.shape)];
     to[element.in(slots, made.value.shape)] =
-        setting.config.cache == CacheType::bf16 ? oracle::bf16(v) : v;
+        setting.config.cache == NumberFormat::bf16 ? oracle::bf16(v) : v;
   });
   return std::move(made.value);
 }

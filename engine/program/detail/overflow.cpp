@@ -4,22 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdint>
 #include <string>
 
 namespace shardproof {
 namespace {
-
-/// Tests all elements without a branch: an f32 is finite iff its exponent bits are not all set.
-bool all_finite(const Buffer<float>& values) {
-  constexpr std::uint32_t kExponent = 0x7f800000;
-  std::uint32_t unfinite = 0;
-  for (const float v : values)
-    unfinite |= (std::bit_cast<std::uint32_t>(v) & kExponent) == kExponent ? 1U : 0U;
-  return unfinite == 0;
-}
 
 /// Returns a finding about the first element that is `wrong`, described by `text`.
 template <class T, class Wrong, class Text>
