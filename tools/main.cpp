@@ -62,18 +62,7 @@ int main(int argc, char** argv) {
       "Example: shardproof verify --torus 4x2x3 --prefill wg-xyz:batch");
   app.require_subcommand(1);
   tools::Action chosen;
-  tools::add_verify(app, chosen);
-  tools::add_explain(app, chosen);
-  tools::add_run(app, chosen);
-  tools::add_compare(app, chosen);
-  tools::add_trace(app, chosen);
-  tools::add_golden(app, chosen);
-  tools::add_plan(app, chosen);
-  tools::add_weights(app, chosen);
-  tools::add_intensity(app, chosen);
-  tools::add_cost(app, chosen);
-  tools::add_paper(app, chosen);
-  tools::add_list(app, chosen);
+  for (const tools::AddVerb add : tools::verbs_of_program()) add(app, chosen);
   try {
     tools::check_command_line(app, {argv + std::min(argc, 1), argv + argc});
     app.parse(argc, argv);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "engine/run/plan.h"
@@ -26,18 +27,28 @@ std::vector<std::string> quick_cells_of(const Case& c) {
   return {cells.begin(), cells.end()};
 }
 
+namespace {
+
+/// Returns about how much longer an element of activations takes than in the exact regime: in f32
+/// its order and its bounds are worked out, a number of the field is many words.
+double work_of_element(Regime regime) {
+  return regime == Regime::field ? 16.0 : regime == Regime::f32 ? 4.0 : 1.0;
+}
+
+}  // namespace
+
 std::vector<Case> quick_matrix() {
   struct Candidate {
     Case source_case;
     std::vector<std::string> cells;
-    double work;  // elements of activations on all chips, about what a case takes
+    double work;  // about what a case takes
   };
   std::vector<Candidate> all;
   for (const Case& c : standard_matrix()) {
     const ModelConfig& m = c.model;
-    const auto work = static_cast<double>(c.torus.chips() * m.layers * (m.E + m.F) * c.batch *
-                                          (c.prompt + c.gen));
-    all.push_back({c, quick_cells_of(c), work});
+    const auto elements = static_cast<double>(c.torus.chips() * m.layers * (m.E + m.F) * c.batch *
+                                              (c.prompt + c.gen));
+    all.push_back({c, quick_cells_of(c), elements * work_of_element(c.numerics.regime)});
   }
   std::set<std::string> open;
   for (const Candidate& c : all) open.insert(c.cells.begin(), c.cells.end());
@@ -52,6 +63,19 @@ std::vector<Case> quick_matrix() {
     });
     for (const std::string& cell : best->cells) open.erase(cell);
     chosen.insert(static_cast<std::size_t>(best - all.begin()));
+  }
+  std::vector<std::size_t> longest(chosen.begin(), chosen.end());
+  std::stable_sort(longest.begin(), longest.end(),
+                   [&](std::size_t a, std::size_t b) { return all[a].work > all[b].work; });
+  std::map<std::string, int> times;
+  for (const std::size_t i : chosen)
+    for (const std::string& cell : all[i].cells) ++times[cell];
+  for (const std::size_t i : longest) {  // what later choices made superfluous
+    const auto& cells = all[i].cells;
+    if (std::any_of(cells.begin(), cells.end(), [&](const auto& cell) { return times[cell] == 1; }))
+      continue;
+    for (const std::string& cell : cells) --times[cell];
+    chosen.erase(i);
   }
   std::vector<Case> cases;
   for (const std::size_t i : chosen) cases.push_back(all[i].source_case);

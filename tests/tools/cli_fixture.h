@@ -12,8 +12,6 @@
 #include <sstream>
 #include <string>
 
-#include "tests/tools/program.h"
-
 namespace fs = std::filesystem;
 
 struct Outcome {
@@ -47,18 +45,16 @@ class Cli : public testing::Test {
         std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
   }
 
-  Outcome run(const std::string& arguments) const {
+  Outcome run(const std::string& arguments, const char* program = SHARDPROOF_CLI) const {
     const fs::path out = fs::path(directory_.string() + ".out");
     const fs::path err = fs::path(directory_.string() + ".err");
-    const std::string command = "cd '" + directory_.string() + "' && '" +
-                                shardproof::program(arguments) + "' " + arguments + " >'" +
-                                out.string() + "' 2>'" + err.string() + "'";
+    const std::string command = "cd '" + directory_.string() + "' && '" + program + "' " +
+                                arguments + " >'" + out.string() + "' 2>'" + err.string() + "'";
     const int status = std::system(command.c_str());
     Outcome outcome{
         .code = WIFEXITED(status) ? WEXITSTATUS(status) : -1, .out = slurp(out), .err = slurp(err)};
     fs::remove(out);
     fs::remove(err);
-    shardproof::Programs::instance().ended(arguments, outcome.code);
     return outcome;
   }
 

@@ -10,7 +10,7 @@ namespace {
 
 TEST_F(Cli, SaysWhenItsOutputCannotBeWritten) {
   for (const char* verb : {"verify --torus 1x1x1", "explain ws2d", "--help", "run --json"}) {
-    const std::string command = "'" + shardproof::program(verb) + "' " + verb + " 2>'" +
+    const std::string command = std::string("'" SHARDPROOF_CLI "' ") + verb + " 2>'" +
                                 path("err").string() + "' >/dev/full";
     const int status = std::system(command.c_str());
     EXPECT_EQ(WEXITSTATUS(status), 2) << verb;

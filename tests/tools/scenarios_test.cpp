@@ -206,7 +206,7 @@ class Scenario : public Cli {
   }
   void bash(const std::string& rest) {
     const auto [code, arguments] = parts<2>(rest);
-    in_bash("exec '" + shardproof::program(arguments) + "' " + arguments);
+    in_bash("exec '" SHARDPROOF_CLI "' " + arguments);
     EXPECT_EQ(std::to_string(last_.code), code) << last_.err;
   }
 

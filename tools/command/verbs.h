@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <span>
 
 namespace shardproof::tools {
 
@@ -22,5 +23,10 @@ void add_plan(CLI::App& app, Action& chosen);
 void add_cost(CLI::App& app, Action& chosen);
 void add_intensity(CLI::App& app, Action& chosen);
 void add_paper(CLI::App& app, Action& chosen);
+
+using AddVerb = void (*)(CLI::App& app, Action& chosen);
+/// Returns the verbs of this program, in the order of its help: all in shardproof, verify alone in
+/// what tools/verify builds first.
+std::span<const AddVerb> verbs_of_program();
 
 }  // namespace shardproof::tools

@@ -192,4 +192,21 @@ TEST_F(VerifyVerb, TheTraceOfAllFindingsIsOfTheWholeRun) {
   EXPECT_EQ(steps("all.h5"), steps("right.h5"));
 }
 
+/// What tools/verify builds first is the same verb.
+TEST_F(VerifyVerb, AloneSaysWhatTheProgramSays) {
+  for (const char* words :
+       {"verify --cases 3 --seed 5", "verify --cases 2 --seed 5 --json", "verify --help",
+        "verify --torus 2x1x3 --prefill ws9d", "verify --torus", "verify --case 'torus=0x1x1'",
+        "--version", "verify --torus 1x2x1 --model no.model"}) {
+    const Outcome all = run(words), alone = run(words, SHARDPROOF_VERIFY_ALONE);
+    const std::regex seconds("[0-9.]+(?= s\\b)|(\"seconds\": )[0-9.e-]+");
+    EXPECT_EQ(alone.code, all.code) << words;
+    EXPECT_EQ(std::regex_replace(alone.out, seconds, ""), std::regex_replace(all.out, seconds, ""));
+    EXPECT_EQ(alone.err, all.err) << words;
+  }
+  const Outcome other = run("run", SHARDPROOF_VERIFY_ALONE);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("has no verb 'run'"), std::string::npos) << other.err;
+}
+
 }  // namespace

@@ -29,8 +29,8 @@ class VerifyEnds : public Cli {
                       const std::function<bool(const std::string&)>& ready) const {
     const std::string out = path("child.out").string();
     const std::string err = path("child.err").string();
-    const std::string command = "ulimit -c 0; exec '" + shardproof::program(arguments) + "' " +
-                                arguments + " >'" + out + "' 2>'" + err + "'";
+    const std::string command =
+        "ulimit -c 0; exec '" SHARDPROOF_CLI "' " + arguments + " >'" + out + "' 2>'" + err + "'";
     const pid_t child = ::fork();
     if (child == 0) {
       ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
@@ -79,7 +79,7 @@ TEST_F(VerifyEnds, AnInterruptDuringTheLastPrintingLosesNothing) {
   // All is judged, but the pipe is full; the interrupt comes before anybody reads.
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe(pipe.data()), 0);
-  const std::string file = shardproof::program("verify --cases --seed --json");
+  const std::string file = SHARDPROOF_CLI;
   const pid_t child = ::fork();
   if (child == 0) {
     ::dup2(pipe[1], STDOUT_FILENO);
@@ -145,8 +145,7 @@ TEST_F(VerifyEnds, ATerminalSeesProgressFromTheFirstSecond) {
   // What standard error shows; the run is interrupted once it shows progress.
   const auto seen = [](const std::string& arguments) {
     int terminal = 0;
-    const std::string command =
-        "exec '" + shardproof::program(arguments) + "' " + arguments + " >/dev/null";
+    const std::string command = "exec '" SHARDPROOF_CLI "' " + arguments + " >/dev/null";
     const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
     if (child == 0) {
       ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
