@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "engine/run/plan.h"
 #include "golden/cases/cases.h"
@@ -65,8 +66,9 @@ std::vector<Case> quick_matrix() {
     chosen.insert(static_cast<std::size_t>(best - all.begin()));
   }
   std::vector<std::size_t> longest(chosen.begin(), chosen.end());
-  std::stable_sort(longest.begin(), longest.end(),
-                   [&](std::size_t a, std::size_t b) { return all[a].work > all[b].work; });
+  std::sort(longest.begin(), longest.end(), [&](std::size_t a, std::size_t b) {
+    return std::tuple(-all[a].work, a) < std::tuple(-all[b].work, b);
+  });
   std::map<std::string, int> times;
   for (const std::size_t i : chosen)
     for (const std::string& cell : all[i].cells) ++times[cell];
