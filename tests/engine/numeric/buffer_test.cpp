@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <utility>
 #include <vector>
 
 namespace shardproof {
@@ -66,6 +68,22 @@ TEST(ChipMemory, FreshBlocksAreFullOfNaNWhereverTheyCameFrom) {
     const chip_memory::Hostile both(true, true);
     use(smaller);
     EXPECT_TRUE(is_nan(Buffer<unsigned char>(larger))) << "filled when it was returned";
+  }
+}
+
+TEST(Buffers, AreFiniteIfEachElementIs) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (std::size_t size = 0; size < 40; ++size) {
+    Buffer<float> values(size);
+    std::fill(values.begin(), values.end(), std::numeric_limits<float>::max());
+    EXPECT_TRUE(all_finite(values)) << size;
+    for (float& v : values)
+      for (const float bad : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(),
+                              -std::numeric_limits<float>::quiet_NaN()}) {
+        const float before = std::exchange(v, bad);
+        EXPECT_FALSE(all_finite(values)) << size;
+        v = before;
+      }
   }
 }
 

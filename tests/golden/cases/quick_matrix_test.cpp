@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -30,6 +31,23 @@ TEST(QuickMatrix, HasEveryCellOfTheStandardOne) {
     EXPECT_TRUE(std::any_of(quick.begin(), quick.end(), [&](const Case& c) {
       return c.prefill == s || c.decode == s;
     })) << s.to_string();
+}
+
+TEST(QuickMatrix, HasNoSuperfluousCase) {
+  const std::vector<Case> quick = quick_matrix();
+  for (std::size_t i = 0; i < quick.size(); ++i) {
+    std::vector<Case> others = quick;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    EXPECT_NE(cells_of_all(others), cells_of_all(quick)) << print_case(quick[i]);
+  }
+}
+
+/// The regimes' times differ tenfold: of the longest there are no more than they have to be.
+TEST(QuickMatrix, HasOneCaseOfTheFieldForEachStrategy) {
+  std::map<std::string, int> of_field;
+  for (const Case& c : quick_matrix())
+    if (c.numerics.regime == Regime::field) ++of_field[c.prefill.to_string()];
+  for (const auto& [strategy, cases] : of_field) EXPECT_EQ(cases, 1) << strategy;
 }
 
 TEST(QuickMatrix, CellsTellCasesApart) {
