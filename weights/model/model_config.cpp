@@ -46,7 +46,7 @@ constexpr std::array<Word<Rope>, 4> kRopes{{{"half", Rope::half},
                                             {"interleaved", Rope::interleaved},
                                             {"alibi", Rope::alibi},
                                             {"none", Rope::none}}};
-constexpr std::array<Word<std::optional<NumberFormat>>, 2> kCacheTypes{
+constexpr std::array<Word<std::optional<NumberFormat>>, 2> kCacheFormats{
     {{"f32", NumberFormat::f32}, {"bf16", NumberFormat::bf16}}};
 constexpr std::array<Word<Softmax>, 2> kSoftmaxes{
     {{"base-e", Softmax::base_e}, {"base2", Softmax::base2}}};
@@ -57,7 +57,7 @@ constexpr const auto& words_of(Ffn) { return kFfns; }
 constexpr const auto& words_of(Norm) { return kNorms; }
 constexpr const auto& words_of(Bias) { return kBiases; }
 constexpr const auto& words_of(Rope) { return kRopes; }
-constexpr const auto& words_of(std::optional<NumberFormat>) { return kCacheTypes; }
+constexpr const auto& words_of(std::optional<NumberFormat>) { return kCacheFormats; }
 constexpr const auto& words_of(Softmax) { return kSoftmaxes; }
 constexpr const auto& words_of(bool) { return kTruths; }
 
@@ -372,6 +372,9 @@ void validate(const ModelConfig& c) {
     require(std::isfinite(eps_of_norms(c)) && eps_of_norms(c) > 0.0, "eps", show(c.eps),
             "with softmax=base2 it must be finite and positive once it is scaled");
   }
+  if (c.cache)
+    require(!word_for(c.cache).empty(), "cache", std::string(to_string(*c.cache)),
+            "must be " + values_of("cache", c.cache));
   require(c.bias != Bias::norm || c.norm == Norm::layernorm, "bias", "norm",
           "an RMS norm has no bias; it needs norm=layernorm");
   require_countable(c);

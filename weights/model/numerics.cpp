@@ -86,6 +86,10 @@ std::span<const NumericsKey> numerics_keys() {
 }
 
 void validate(const Numerics& numerics) {
+  for (const NumericsKey& key : numerics_keys())
+    if (key.get(numerics).empty())
+      throw Error("case_numerics",
+                  fmt::format("{} has another format; legal: {}", key.name, key.words));
   if (numerics.regime == Regime::f32) return;
   if (numerics.schedule != Schedule::group)
     throw Error("case_numerics",

@@ -40,7 +40,8 @@ struct Numerics {
 };
 
 /// Throws Error("case_numerics", ...) if the choices are incompatible: a schedule other than group,
-/// or acc=bf16, without regime=f32; wire=bf16 with regime=field.
+/// or acc=bf16, without regime=f32; wire=bf16 with regime=field; a format that its key does not
+/// take.
 void validate(const Numerics& numerics);
 
 /// The rounding points of the paper's code, numerics=released; with them goes the model's

@@ -47,6 +47,7 @@ TEST(QuickMatrix, HasOneCaseOfTheFieldForEachStrategy) {
   std::map<std::string, int> of_field;
   for (const Case& c : quick_matrix())
     if (c.numerics.regime == Regime::field) ++of_field[c.prefill.to_string()];
+  EXPECT_FALSE(of_field.empty());
   for (const auto& [strategy, cases] : of_field) EXPECT_EQ(cases, 1) << strategy;
 }
 

@@ -128,7 +128,7 @@ void require_key(const std::string& key) {
 constexpr const char* kTexts[] = {"llama-3", "gpt-2", "gemma-2", "cohere", "qwen3"};
 
 /// The texts that somebody else wrote, each in a regime and a layout that `turn` chooses: in three
-/// turns each text has all regimes, on other layouts.
+/// turns a text has all regimes.
 void expect_texts_equal(const std::string& line, std::size_t turn) {
   constexpr const char* kRegimes[] = {"exact", "f32", "field"};
   constexpr const char* kLayouts[] = {"torus=2x2x2 prefill=ws2d:batch",

@@ -147,6 +147,9 @@ TEST(ModelConfig, RefusesAConfigMadeByHand) {
   config = parse_model("palm-tiny,rope=none");
   config.theta = 100.0;
   EXPECT_EQ(label_of([&] { validate(config); }), "model_value");
+  config = parse_model("palm-tiny");
+  config.cache = NumberFormat::f16;
+  EXPECT_EQ(label_of([&] { validate(config); }), "model_value");
 }
 
 TEST(ModelConfig, EveryKeyIsListedWithValuesThatAreLegal) {
@@ -240,6 +243,23 @@ TEST(Numerics, AnOrderAndRoundedSumsNeedTheF32Regime) {
   EXPECT_EQ(label({.acc = NumberFormat::bf16}), "case_numerics");
   EXPECT_EQ(label({.schedule = Schedule::tree}), "case_numerics");
   EXPECT_EQ(label(kReleasedNumerics), "");
+}
+
+/// The fields could hold any number format.
+TEST(Numerics, RefusesFormatsThatAKeyDoesNotTake) {
+  const auto refused = [](NumberFormat Numerics::*field, NumberFormat format) {
+    Numerics numerics{.regime = Regime::f32};
+    numerics.*field = format;
+    return label_of([&] { validate(numerics); });
+  };
+  for (const NumberFormatRow& row : kNumberFormats) {
+    const bool is_float = row.word == "f32" || row.word == "bf16";
+    for (const auto field : {&Numerics::act, &Numerics::acc, &Numerics::wire})
+      EXPECT_EQ(refused(field, row.format), is_float ? "" : "case_numerics") << row.word;
+    EXPECT_EQ(refused(&Numerics::weights, row.format),
+              is_float || row.word == "int8" ? "" : "case_numerics")
+        << row.word;
+  }
 }
 
 }  // namespace
