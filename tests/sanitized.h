@@ -1,8 +1,13 @@
 #pragma once
 
 // A build under a sanitizer runs several times slower. A test that is long there works on less of
-// what it has, and says so in its output.
+// what it has, and says so in its output; without one, too, where the environment asks for it.
+#include <cstdint>
+#include <cstdlib>
 #include <iostream>
+#include <limits>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 
 #ifdef __has_feature  // clang++; g++ defines __SANITIZE_ADDRESS__
@@ -29,15 +34,31 @@ Number fewer_if_sanitized(Number all, Number fewer, std::string_view what) {
   return fewer;
 }
 
-/// Whether a test takes its next step: always, under a sanitizer one time in n.
+/// Of how many steps of a long test one is taken in a build without sanitizers: all, or as
+/// SHARDPROOF_TEST_STRIDE says.
+inline int test_stride() {
+  const char* const given = std::getenv("SHARDPROOF_TEST_STRIDE");
+  const int stride = given == nullptr ? 1 : std::stoi(given);
+  if (stride < 1) throw std::invalid_argument("SHARDPROOF_TEST_STRIDE");
+  return stride;
+}
+
+/// Whether a test takes its next step: under a sanitizer one time in n, otherwise by test_stride().
 class OneInN {
  public:
-  OneInN(int n, std::string_view steps) : n_(kSanitized ? n : 1) {
-    if (kSanitized) std::cout << "only one in " << n << " " << steps << ", under a sanitizer\n";
+  OneInN(int n, std::string_view steps) : n_(kSanitized ? n : test_stride()) {
+    if (!all())
+      std::cout << "only one in " << n_ << " " << steps
+                << (kSanitized ? ", under a sanitizer\n" : ", as SHARDPROOF_TEST_STRIDE says\n");
   }
-  bool operator()() { return turn_++ % n_ == 0; }
-  /// Of numbered steps, so that a test can say which.
-  bool operator()(int step) const { return step % n_ == 0; }
+  bool all() const { return n_ == 1; }
+  bool operator()() { return (*this)(turn_++); }
+  /// Of numbered steps, so that a test can say which. They are taken by multiples of the golden
+  /// ratio, so that of inner loops, whatever their lengths, each turn is among them.
+  bool operator()(int step) const {
+    return all() || static_cast<std::uint32_t>(step) * 2654435769U <
+                        std::numeric_limits<std::uint32_t>::max() / static_cast<std::uint32_t>(n_);
+  }
 
  private:
   int n_;
