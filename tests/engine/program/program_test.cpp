@@ -10,6 +10,7 @@
 #include "tests/engine/run_program.h"
 #include "tests/engine/strategy_sample.h"
 #include "tests/engine/text_rows.h"
+#include "tests/sanitized.h"
 #include "tests/weights/expect_error.h"
 
 namespace shardproof {
@@ -55,8 +56,11 @@ std::vector<Program> all_programs() {
 
 TEST(ProgramText, ParseInvertsPrintForEveryStrategy) {
   std::set<OpKind> kinds;
+  OneInN some(20, "programs");
   for (const Program& program : all_programs()) {
-    EXPECT_EQ(parse_program(program.name, print_program(program)), program) << program.name;
+    if (some()) {
+      EXPECT_EQ(parse_program(program.name, print_program(program)), program) << program.name;
+    }
     for (const Op& op : program.ops) kinds.insert(op.kind);
   }
   EXPECT_GE(kinds.size(), 22U) << "the strategies use fewer ops than they did";
