@@ -66,8 +66,10 @@ ChipArrays<T> move_arrays(const ChipArrays<T>& from, const Moves& moves, const C
   const auto count = static_cast<std::size_t>(element_count(moves.to_local) * width);
   const Runs runs(moves);
   return made_by<T>(groups, moves.pieces.size(), count, threads, [&](std::int64_t chip, T* to) {
+    const auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
     std::vector<Copy<T>> copies;
-    for (const Piece& piece : moves.pieces[static_cast<std::size_t>(chip)])
+    copies.reserve(pieces.size());
+    for (const Piece& piece : pieces)
       copies.push_back({from[static_cast<std::size_t>(piece.from_chip)].data() + piece.from * width,
                         to + piece.to * width});
     copy_runs(runs, width, copies);

@@ -103,8 +103,8 @@ Value reduction(const Op& op, const Value& t, const Setting& setting) {
     const auto summed = members(op, t, torus, place);
     std::vector<float>& part = out.parts.emplace_back(summed[0]->size());
     each_in_ring(op, t.shape, setting, way, std::tuple_size_v<Neighbours>,
-                 [&](std::int64_t from, std::int64_t n, const InRing& at) {
-                   std::vector<Neighbours> terms(summed.size());
+                 std::vector<Neighbours>(summed.size()),
+                 [&](std::int64_t from, std::int64_t n, const InRing& at, auto& terms) {
                    for (std::size_t m = 0; m < terms.size(); ++m) {
                      std::copy_n(summed[m]->begin() + from, n, terms[m].begin());
                      if (sent && way == Loop::none) terms[m] = Rounded::rounded(terms[m]);

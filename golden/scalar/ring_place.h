@@ -27,23 +27,25 @@ struct InRing {
 InRing in_ring(const Op& op, const Shape& shape, const Torus& torus, std::int64_t K,
                std::int64_t element);
 
-/// Calls body(from, n, position in the ring) for all elements of a value, on all threads, in pieces
-/// of at most `most` adjacent elements with one position.
-template <class Body>
+/// Calls body(from, n, position in the ring, terms) for all elements of a value, on all threads, in
+/// pieces of at most `most` adjacent elements with one position; `terms` is a copy, which a thread
+/// uses again.
+template <class Terms, class Body>
 void each_in_ring(const Op& op, const Shape& shape, const Setting& setting, Loop way,
-                  std::int64_t most, Body&& body) {
+                  std::int64_t most, const Terms& terms, Body&& body) {
   const std::int64_t count = element_count(shape), K = setting.torus.size(op.axes);
   const auto place = [&](std::int64_t element) {
     return way == Loop::none ? InRing{} : in_ring(op, shape, setting.torus, K, element);
   };
   constexpr std::int64_t kOfAThread = 1 << 12;
   setting.by().for_each((count + kOfAThread - 1) / kOfAThread, [&](std::int64_t part) {
+    Terms own = terms;
     const std::int64_t end = std::min(count, (part + 1) * kOfAThread);
     for (std::int64_t from = part * kOfAThread; from < end;) {
       const InRing at = place(from);
       std::int64_t n = 1;
       while (n < std::min(most, end - from) && (way == Loop::none || place(from + n) == at)) ++n;
-      body(from, n, at);
+      body(from, n, at, own);
       from += n;
     }
   });

@@ -284,17 +284,24 @@ Value appended(const Op& op, const std::vector<const Value*>& args, const Settin
   const std::int64_t before = cache.shape[dim] * slot_size, after = grown * slot_size;
   for (std::int64_t row = 0; row * before < std::ssize(cache.whole()); ++row)
     std::copy_n(cache.whole().begin() + row * before, before, to.begin() + row * after);
+  // The last dims that token and slot have alike are copied together.
   const std::string letters = t.layout.letters();
-  each_element(letters, t.shape, {}, [&](ByLetter element) {
+  std::size_t alike = 0;
+  std::int64_t together = 1;
+  while (letters[letters.size() - 1 - alike] == slots[slots.size() - 1 - alike])
+    together *= t.shape[t.shape.size() - 1 - alike++];
+  const Shape outer(t.shape.begin(), t.shape.end() - static_cast<std::ptrdiff_t>(alike));
+  each_element(letters.substr(0, letters.size() - alike), outer, {}, [&](ByLetter element) {
     const PassRows* const group = rows_with(element['B'], setting.rows);
     if (group != nullptr && element['L'] >= group->tokens) return;
     const std::int64_t slot = pos.ints[element.in("BL", pos.shape)] - setting.prefix;
     if (slot < 0 || slot >= grown)
       throw Error("append_range", fmt::format("slot {} is outside the cache", slot));
     element['M'] = slot;
-    const float v = t.whole()[element.in(letters, t.shape)];
-    to[element.in(slots, made.value.shape)] =
-        setting.config.cache == NumberFormat::bf16 ? oracle::bf16(v) : v;
+    const float* const from = &t.whole()[element.in(letters, t.shape)];
+    float* const held = &to[element.in(slots, made.value.shape)];
+    for (std::int64_t i = 0; i < together; ++i)
+      held[i] = setting.config.cache == NumberFormat::bf16 ? oracle::bf16(from[i]) : from[i];
   });
   return std::move(made.value);
 }

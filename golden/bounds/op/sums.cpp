@@ -166,22 +166,21 @@ Bounds bounds_of_reduction(const Op& op, const Value& t, const scalar::Setting& 
   scalar::for_each_place(op.results[0].layout.partial(), torus, [&](const Place& place) {
     const auto members = scalar::members(op, t, torus, place);
     std::vector<Interval>& part = bounds.parts.emplace_back(members[0]->size());
-    scalar::each_in_ring(op, t.shape, setting, way, Neighbours::kMost,
-                         [&](std::int64_t from, std::int64_t n, const scalar::InRing& ring) {
-                           std::vector<Neighbours> terms(members.size());
-                           for (std::size_t m = 0; m < terms.size(); ++m) {
-                             terms[m].sums.fill(0.0);
-                             terms[m].errors.fill(0.0);
-                             for (std::size_t i = 0; i < at(n); ++i) {
-                               const float term = (*members[m])[at(from) + i];
-                               terms[m].sums[i] = static_cast<double>(
-                                   sent && way == Loop::none ? round_to_bf16(term) : term);
-                             }
-                           }
-                           const Neighbours sums = adding.sum(terms, way, setting.schedule, ring);
-                           for (std::size_t i = 0; i < at(n); ++i)
-                             part[at(from) + i] = interval_of(sums.of(i));
-                         });
+    scalar::each_in_ring(
+        op, t.shape, setting, way, Neighbours::kMost, std::vector<Neighbours>(members.size()),
+        [&](std::int64_t from, std::int64_t n, const scalar::InRing& ring, auto& terms) {
+          for (std::size_t m = 0; m < terms.size(); ++m) {
+            terms[m].sums.fill(0.0);
+            terms[m].errors.fill(0.0);
+            for (std::size_t i = 0; i < at(n); ++i) {
+              const float term = (*members[m])[at(from) + i];
+              terms[m].sums[i] =
+                  static_cast<double>(sent && way == Loop::none ? round_to_bf16(term) : term);
+            }
+          }
+          const Neighbours sums = adding.sum(terms, way, setting.schedule, ring);
+          for (std::size_t i = 0; i < at(n); ++i) part[at(from) + i] = interval_of(sums.of(i));
+        });
   });
   return bounds;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -21,9 +20,9 @@ struct Adding {
              const InRing& at) const {
     if (way != Loop::none) return ring_sum(way, terms, at.chunk, at.second_half);
     if (schedule == Schedule::tree) return tree_sum(terms);
-    std::vector<std::int64_t> order(terms.size());
-    std::iota(order.begin(), order.end(), 0);
-    return in_turn(terms, order);
+    Number total = terms[0];
+    for (std::size_t i = 1; i < terms.size(); ++i) total = number.plus(number.hop(total), terms[i]);
+    return total;
   }
 
   Number in_turn(const std::vector<Number>& terms, const std::vector<std::int64_t>& order) const {
@@ -39,6 +38,7 @@ struct Adding {
                   bool second_half) const {
     const auto K = static_cast<std::int64_t>(terms.size());
     std::vector<std::int64_t> order;
+    order.reserve(terms.size());
     if (loop != Loop::both_full) {
       const std::int64_t next = loop == Loop::both_half && second_half ? K - 1 : 1;
       for (std::int64_t chip = (c + next) % K; std::ssize(order) < K; chip = (chip + next) % K)
@@ -55,12 +55,9 @@ struct Adding {
   }
 
   Number tree_sum(std::vector<Number> terms) const {
-    while (terms.size() > 1) {
-      std::vector<Number> above;
-      for (std::size_t i = 0; i < terms.size(); i += 2)
-        above.push_back(i + 1 < terms.size() ? number.plus(terms[i], terms[i + 1]) : terms[i]);
-      terms = std::move(above);
-    }
+    for (std::size_t left = terms.size(); left > 1; left = (left + 1) / 2)
+      for (std::size_t i = 0; i < left; i += 2)
+        terms[i / 2] = i + 1 < left ? number.plus(terms[i], terms[i + 1]) : terms[i];
     return terms[0];
   }
 };
