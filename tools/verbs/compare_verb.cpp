@@ -15,7 +15,7 @@
 #include "golden/trace/verdict/wrong_value.h"
 #include "oracle/request/storage.h"
 #include "tools/command/verbs.h"
-#include "tools/verbs/compare_report.h"
+#include "tools/report/comparison_text.h"
 #include "weights/storage/store.h"
 #include "weights/text/text_model.h"
 

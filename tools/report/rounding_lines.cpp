@@ -1,4 +1,4 @@
-#include "tools/verbs/rounding_report.h"
+#include "tools/report/rounding_lines.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tools/verbs/compare_report.h"
+#include "tools/report/comparison_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,9 +7,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tools/report/rounding_lines.h"
 #include "tools/text/json_text.h"
 #include "tools/text/wrapped.h"
-#include "tools/verbs/rounding_report.h"
 
 namespace shardproof::tools {
 namespace {
