@@ -10,7 +10,8 @@ set(shardproof_public_headers ${shardproof_headers})
 list(FILTER shardproof_public_headers EXCLUDE REGEX "/detail/")
 # Of libraries that are not installed.
 file(GLOB shardproof_internal_headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-  tools/command/*.h tools/plan/*.h tools/runner/*.h tools/text/*.h tools/verbs/*.h)
+  tools/binding/*.h tools/command/*.h tools/plan/*.h tools/report/*.h tools/runner/*.h tools/text/*.h
+  tools/verbs/*.h)
 
 # Every header guards itself, and is compiled alone: it compiles only if it includes what it uses. Of
 # one with a source that includes it first, that is seen where the source is compiled alone

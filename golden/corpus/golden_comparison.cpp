@@ -133,21 +133,18 @@ Row judged(const DumpedValue& dumped, const Right& right, std::size_t number) {
   double most = -1.0;
   for (std::size_t chip = 0; chip < dumped.shards.size(); ++chip) {
     row.incomplete = row.incomplete || dumped.shards[chip].empty();
-    bool wrong = false;
     for (std::size_t i = 0; i < dumped.shards[chip].size(); ++i) {
       const double v = dumped.shards[chip][i], expected = right.shards[chip][i];
       ++row.elements;
       if (same_bits(v, expected)) continue;
-      ++row.wrong;
-      wrong = true;
       const WrongElement element{static_cast<int>(chip),
                                  global_index(right.shape, dumped.places[chip][i]), expected,
                                  expected, v};
       if (!row.first) row.first = element;
       const double distance = std::isnan(v) ? HUGE_VAL : std::abs(v - expected);
+      row.add_wrong({static_cast<int>(chip)}, distance);
       if (distance > most) most = distance, row.worst = element;
     }
-    row.wrong_chips += wrong ? 1 : 0;
   }
   if (row.wrong > 0) row.fit = Fit::different;
   if (row.elements == 0) {

@@ -8,6 +8,42 @@
 namespace shardproof::diagnosis {
 namespace {
 
+struct Kind {
+  std::string_view fault, remedy;
+};
+// In the order in which explanations of a value are listed: never computed, blocks moved, then
+// sums, operands and functions changed, and last roundings.
+constexpr Kind kKinds[] = {
+    {"never written", "write the value before it is dumped, or leave it out of the dump"},
+    {"convention", "declare it as the cause says (docs/compare.md, What is declared)"},
+    {"axes in another order",
+     "cut by the declared order of axes, or declare the layout that the value has"},
+    {"chunks in another order", "put the chunks in the order of the chips' coordinates"},
+    {"another chip's block", "give each chip the block that its coordinates count to"},
+    {"split and concat swapped", "exchange the dim that is split and the dim that is concatenated"},
+    {"head order", "give each chip its own heads, or declare their order: heads"},
+    {"reduction missing",
+     "reduce over these axes, or declare the value as a partial sum: partialsum-AXES in its "
+     "layout"},
+    {"reduction over another axis", "reduce over the axes that cut the contracted dim"},
+    {"reduction twice", "reduce once"},
+    {"partial sum missing", "let every chip of the group add its partial sum"},
+    {"partial sum twice", "let every chip of the group add its partial sum once"},
+    {"addend not added once", "add it on one chip of the group, or after the reduction"},
+    {"gate and up swapped", "exchange the two matrices, or the operand of the activation"},
+    {"transposed weight", "transpose it, or declare the order of its dims: layout"},
+    {"another layer's weight", "read the layer's own weight"},
+    {"another layer's or pass's value", "read the value of this layer and pass"},
+    {"stale slot", "write the pass's keys and values into their slots before they are read"},
+    {"position off",
+     "count positions over all tokens of the row, those of earlier passes and chips included"},
+    {"scale missing", "apply the scale once"},
+    {"scale doubled", "apply the scale once"},
+    {"mask", "hide exactly the keys behind the query's own position"},
+    {"local statistics", "reduce the statistic over all chips that hold a part of the row"},
+    {"rounding", "declare where the program rounds: arithmetic, sums, wire or rounding"},
+};
+
 /// Tries the faults of a stage that the value can have.
 void interpret(Stage stage, const Question& question, Search& search) {
   for (const Row& row : rows())
@@ -35,33 +71,18 @@ void hold_against(bounds::Derivation& replay, const std::vector<Wrong>& others, 
 }  // namespace
 
 const std::vector<std::string>& faults() {
-  // In the order in which explanations of a value are listed: never computed, blocks moved, then
-  // sums, operands and functions changed, and last roundings.
-  static const std::vector<std::string> kinds{"never written",
-                                              "convention",
-                                              "axes in another order",
-                                              "chunks in another order",
-                                              "another chip's block",
-                                              "split and concat swapped",
-                                              "head order",
-                                              "reduction missing",
-                                              "reduction over another axis",
-                                              "reduction twice",
-                                              "partial sum missing",
-                                              "partial sum twice",
-                                              "addend not added once",
-                                              "gate and up swapped",
-                                              "transposed weight",
-                                              "another layer's weight",
-                                              "another layer's or pass's value",
-                                              "stale slot",
-                                              "position off",
-                                              "scale missing",
-                                              "scale doubled",
-                                              "mask",
-                                              "local statistics",
-                                              "rounding"};
+  static const std::vector<std::string> kinds = [] {
+    std::vector<std::string> words;
+    for (const Kind& kind : kKinds) words.emplace_back(kind.fault);
+    return words;
+  }();
   return kinds;
+}
+
+std::string_view remedy(std::string_view fault) {
+  for (const Kind& kind : kKinds)
+    if (kind.fault == fault) return kind.remedy;
+  return "";
 }
 
 std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/layout/layout.h"
@@ -54,6 +55,10 @@ struct Hypothesis {
 
 /// Returns the kinds of faults that are tried, in the order of the documentation.
 const std::vector<std::string>& faults();
+
+/// Says what to change or to declare where a fault of this kind explains a value; "" for a kind
+/// that is not one of faults().
+std::string_view remedy(std::string_view fault);
 
 /// Recomputes the step under every fault that a value of its kind can have. Returns the
 /// explanations, simplest first; or, if there are none, the five nearest candidates by residual

@@ -55,9 +55,10 @@ std::vector<Verb> all_verbs() {
 
 bool takes_value(const Flag& flag) {
   static const std::set<std::string> none{
-      "--help",     "--version", "--json",         "--text",     "--paper", "--checkpoints",
-      "--quiet",    "--all",     "--all-findings", "--released", "--alone", "--skipped",
-      "--capacity", "--pareto",  "--search",       "--split",    "--fit",   "--markdown"};
+      "--help",        "--version", "--json",     "--text",         "--paper",
+      "--checkpoints", "--quiet",   "--all",      "--all-findings", "--released",
+      "--alone",       "--skipped", "--capacity", "--pareto",       "--search",
+      "--split",       "--fit",     "--markdown", "--annotations"};
   // `list models --text NAME` has a name; `explain --text` has none.
   return !none.contains(flag.name) || flag.type == "TEXT";
 }
@@ -171,12 +172,17 @@ TEST(CommandLine, AVerbIsNeededAndKnown) {
 TEST(CommandLine, NoWordIsLeftOver) {
   for (const Verb& verb : all_verbs()) {
     if (!verb.verbs.empty()) continue;
-    static const std::map<std::string, std::string> taken{
-        {"compare", "one "},         {"explain", "one "},
-        {"golden check", "one "},    {"list map", "one "},
-        {"trace diff", "one two "},  {"weights import", "one "},
-        {"trace inspect", "one "},   {"weights fold", "one another "},
-        {"weights inspect", "one "}, {"weights quantize", "one another "}};
+    static const std::map<std::string, std::string> taken{{"compare", "one "},
+                                                          {"explain", "one "},
+                                                          {"layout", "one "},
+                                                          {"golden check", "one "},
+                                                          {"list map", "one "},
+                                                          {"trace diff", "one two "},
+                                                          {"weights import", "one "},
+                                                          {"trace inspect", "one "},
+                                                          {"weights fold", "one another "},
+                                                          {"weights inspect", "one "},
+                                                          {"weights quantize", "one another "}};
     const auto takes = taken.find(verb.path);
     const std::string words = takes == taken.end() ? "" : takes->second;
     expect_refused(verb.path, words + "more", "flag_c5", "takes no word 'more'");

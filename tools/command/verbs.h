@@ -22,6 +22,7 @@ void add_golden(CLI::App& app, Action& chosen);
 void add_plan(CLI::App& app, Action& chosen);
 void add_cost(CLI::App& app, Action& chosen);
 void add_intensity(CLI::App& app, Action& chosen);
+void add_layout(CLI::App& app, Action& chosen);
 void add_paper(CLI::App& app, Action& chosen);
 
 using AddVerb = void (*)(CLI::App& app, Action& chosen);

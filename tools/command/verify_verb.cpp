@@ -14,7 +14,11 @@
 #include "tools/command/layer_files.h"
 #include "tools/command/output_file.h"
 #include "tools/command/verbs.h"
+#include "tools/runner/annotation_report.h"
 #include "tools/runner/json_report.h"
+#include "tools/runner/junit_report.h"
+#include "tools/runner/page_report.h"
+#include "tools/runner/report_list.h"
 #include "tools/runner/selection.h"
 #include "tools/runner/text_report.h"
 #include "tools/runner/verification.h"
@@ -30,7 +34,9 @@ struct VerifyFlags {
   LayerFiles files;
   std::optional<std::int64_t> cases;
   int threads = 0;
+  std::string html, junit;  ///< files to write; "": none
   bool json = false;
+  bool annotations = false;
   bool quiet = false;
   bool all_findings = false;
   bool all = false;
@@ -48,8 +54,15 @@ std::unique_ptr<Trace> trace_of(const VerifyFlags& o, const Plans& list) {
 
 std::unique_ptr<Report> report_of(const VerifyFlags& o, const CaseSource& source,
                                   std::int64_t cases) {
-  if (o.json) return std::make_unique<JsonReport>(source);
-  return std::make_unique<TextReport>(source, cases, o.quiet);
+  auto reports = std::make_unique<ReportList>();
+  if (!o.html.empty()) reports->add(std::make_unique<PageReport>(source, o.html));
+  if (!o.junit.empty()) reports->add(std::make_unique<JunitReport>(source, o.junit));
+  if (o.json)
+    reports->add(std::make_unique<JsonReport>(source));
+  else
+    reports->add(std::make_unique<TextReport>(source, cases, o.quiet));
+  if (o.annotations) reports->add(std::make_unique<AnnotationReport>(source));
+  return reports;
 }
 
 std::uint64_t fresh_seed() {
@@ -100,12 +113,13 @@ std::string what_all_adds() {
 
 int verify(VerifyFlags& o) {
   o.flags.load();
-  require_not_input({"--trace", o.trace.value_or("")},
-                    {{"--program", o.files.program.value_or("")},
-                     {"--program-prefill", o.files.program_prefill.value_or("")},
-                     {"--program-decode", o.files.program_decode.value_or("")},
-                     {"--layouts", o.files.layouts.value_or("")},
-                     {"--weights", o.flags.weights_file()}});
+  for (const auto& [flag, file] : {std::pair{"--trace", o.trace.value_or("")},
+                                   std::pair{"--html", o.html}, std::pair{"--junit", o.junit}})
+    require_not_input({flag, file}, {{"--program", o.files.program.value_or("")},
+                                     {"--program-prefill", o.files.program_prefill.value_or("")},
+                                     {"--program-decode", o.files.program_decode.value_or("")},
+                                     {"--layouts", o.files.layouts.value_or("")},
+                                     {"--weights", o.flags.weights_file()}});
   const int threads = thread_count(o.threads);
   if (o.cases) {
     trace_of(o, {});
@@ -183,7 +197,15 @@ void add_verify(CLI::App& app, Action& chosen) {
   verb->add_flag("--all", options->all,
                  "The whole standard matrix, in place of the\n"
                  "quick one");
-  verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
+  CLI::Option* json = verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
+  verb->add_option("--html", options->html, "Write the verdicts as one HTML page")
+      ->type_name("FILE");
+  verb->add_option("--junit", options->junit,
+                   "Write them as JUnit's XML: a test case for\neach case")
+      ->type_name("FILE");
+  verb->add_flag("--annotations", options->annotations,
+                 "Also print each failure as a GitHub\nannotation")
+      ->excludes(json);
   verb->add_flag("--quiet", options->quiet, "Rows only of cases that are not equal");
   verb->add_flag("--all-findings", options->all_findings,
                  "After the first finding go on as far as the\n"

@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "tools/report/rounding_lines.h"
-#include "tools/text/json_text.h"
 #include "tools/text/wrapped.h"
 
 namespace shardproof::tools {
@@ -107,12 +105,6 @@ std::string table(const Comparison& of, bool quiet) {
   return out;
 }
 
-std::int64_t count_given(const Comparison& of) {
-  return std::count_if(of.verdict.rows.begin(), of.verdict.rows.end(), [&](const Row& row) {
-    return row.fit == Fit::not_judged && of.values.dumped[row.dumped].given;
-  });
-}
-
 /// Counts the rows of each verdict; the counts sum to all rows.
 std::string counts(const Comparison& of) {
   const auto& v = of.verdict;
@@ -155,16 +147,18 @@ std::string box_text(const dump::Subject& subject, const Row& row) {
   return out;
 }
 
-std::string divergence(const Comparison& of) {
-  const Row& row = of.verdict.rows[*of.verdict.first];
-  const dump::DumpedValue& dumped = of.values.dumped[row.dumped];
+}  // namespace
+
+std::string divergence_text(const Comparison& of) {
+  const Row& row = *of.first();
+  const dump::DumpedValue& dumped = of.dumped(row);
   std::string out = fmt::format("first divergence: {}\n", row.title);
   if (row.name != row.title)
     out += wrapped(fmt::format("  in the file: {}", row.name), kWidth, "    ") + "\n";
   out += fmt::format("  {}{} of {} elements\n",
                      dumped.whole ? ""
                                   : fmt::format("{}, {} of {} chips, ", dumped.layout.to_string(),
-                                                row.wrong_chips, row.chips),
+                                                row.wrong_parts.size(), row.chips),
                      row.fit == Fit::unlikely ? row.outliers : row.wrong, row.elements);
   if (!row.box.empty())
     out += wrapped("  wrong is exactly " + box_text(dumped.subject, row), kWidth, "    ") + "\n";
@@ -186,28 +180,7 @@ std::string divergence(const Comparison& of) {
   return out;
 }
 
-nlohmann::json as_json(const Comparison& of, const dump::DumpedValue& dumped,
-                       const WrongElement& e) {
-  nlohmann::json out{{"index", e.index},
-                     {"actual", json_number(e.actual)},
-                     {"expected", {json_number(e.low), json_number(e.high)}}};
-  if (!dumped.whole) {
-    out["chip"] = dumped.torus.name(e.chip);
-    out["rank"] = of.claim.mesh.rank(dumped.torus, e.chip);
-  }
-  return out;
-}
-
-nlohmann::json as_json(const rerun::Evidence& e) {
-  constexpr const char* kSays[] = {"rounding", "unclear", "not rounding"};
-  return {{"drift", json_number(e.drift)},   {"runs", e.runs},
-          {"least", json_number(e.least)},   {"most", json_number(e.most)},
-          {"limit", json_number(e.limit())}, {"says", kSays[static_cast<std::size_t>(e.says)]}};
-}
-
-}  // namespace
-
-std::string text_report(const Comparison& of, bool quiet) {
+std::string comparison_text(const Comparison& of, bool quiet) {
   std::string out = table(of, quiet);
   for (const dump::Unknown& u : of.verdict.unknown)
     out += wrapped(fmt::format("unknown: {}: {}", u.name, u.why), kWidth, "  ") + "\n";
@@ -215,86 +188,10 @@ std::string text_report(const Comparison& of, bool quiet) {
   for (const std::string& note : of.notes) out += wrapped("note: " + note, kWidth, "  ") + "\n";
   for (const std::string& line : quiet ? std::vector<std::string>() : rounding_lines(of.verdict))
     out += wrapped("rounding: " + line, kWidth, "  ") + "\n";
-  if (of.verdict.first) out += divergence(of);
+  if (of.first() != nullptr) out += divergence_text(of);
   for (const std::string& lack : quiet ? std::vector<std::string>() : of.verdict.not_shown)
     out += wrapped("not shown by this run: " + lack, kWidth, "  ") + "\n";
   return out;
-}
-
-std::string json_report(const Comparison& of) {
-  const dump::Verdict& v = of.verdict;
-  nlohmann::json out{{"file", of.file},
-                     {"case", of.of},
-                     {"exact", of.claim.exact},
-                     {"compared", v.compared},
-                     {"of", v.whole},
-                     {"values", nlohmann::json::array()},
-                     {"unknown", nlohmann::json::array()},
-                     {"verdict", v.exit_code(of.fail_on) == 0 ? "right"
-                                 : v.first                    ? "different"
-                                                              : "not judged"}};
-  if (!of.golden.empty()) out["golden"] = of.golden;
-  out["notes"] = of.notes;
-  out["rows"] = v.rows.size();
-  out["given"] = count_given(of);
-  for (const Row& row : v.rows) {
-    nlohmann::json value{{"id", row.title},
-                         {"name", row.name},
-                         {"fit", bounds::to_string(row.fit)},
-                         {"elements", row.elements},
-                         {"wrong", row.wrong},
-                         {"slack", json_number(row.slack)},
-                         {"found", json_number(row.found())},
-                         {"allowed", json_number(row.allowed())},
-                         {"allowed_likely", json_number(row.allowed_likely())},
-                         {"unequal", row.unequal}};
-    if (row.drift >= 0) value["drift"] = json_number(row.drift);
-    if (!row.why.empty()) value["why"] = row.why;
-    if (!row.needs.empty()) value["needs"] = row.needs;
-    if (row.outliers > 0) value["outliers"] = row.outliers;
-    if (row.rounding)
-      value["rounding"] = {{"way", row.rounding->best},
-                           {"misses", row.rounding->misses},
-                           {"others_miss", row.rounding->others},
-                           {"elements", row.rounding->elements}};
-    if (row.evidence) value["evidence"] = as_json(*row.evidence);
-    if (!row.signs.empty()) value["signs"] = row.signs;
-    if (row.copies_differ) value["copies_differ"] = true;
-    if (row.incomplete) value["incomplete"] = true;
-    if (row.unknown > 0) value["unknown"] = row.unknown;
-    if (of.values.dumped[row.dumped].given) value["given"] = true;
-    if (row.follows) value["follows"] = true;
-    out["values"].push_back(value);
-  }
-  for (const dump::Unknown& u : v.unknown)
-    out["unknown"].push_back({{"name", u.name}, {"why", u.why}});
-  out["first"] = nullptr;
-  if (v.first) {
-    const Row& row = v.rows[*v.first];
-    const dump::DumpedValue& dumped = of.values.dumped[row.dumped];
-    out["first"] = {{"step", row.title},
-                    {"name", row.name},
-                    {"chips", row.chips},
-                    {"wrong_chips", row.wrong_chips},
-                    {"elements", row.elements},
-                    {"wrong", row.wrong},
-                    {"first", as_json(of, dumped, *row.first)},
-                    {"worst", as_json(of, dumped, *row.worst)}};
-    for (std::size_t d = 0; d < row.box.size(); ++d)
-      if (std::ssize(row.box[d]) != dumped.subject.shape[d])
-        out["first"]["exactly"][std::string(1, dumped.subject.dims[d])] = row.box[d];
-    if (!dumped.whole) out["first"]["layout"] = dumped.layout.to_string();
-  }
-  out["not_shown"] = v.not_shown;
-  out["diagnosis"] = nlohmann::json::array();
-  for (const diagnosis::Hypothesis& h : of.diagnosis)
-    out["diagnosis"].push_back({{"fault", h.fault},
-                                {"detail", h.detail},
-                                {"axes", h.axes},
-                                {"explains", h.explains},
-                                {"left", json_number(h.left)},
-                                {"residual", json_number(h.residual)}});
-  return json_text(out) + "\n";
 }
 
 }  // namespace shardproof::tools

@@ -32,16 +32,14 @@ nlohmann::json as_json(const Finding& d) {
 
 }  // namespace
 
-JsonReport::JsonReport(CaseSource source) : source_(std::move(source)) {}
-
-nlohmann::json JsonReport::as_json(const Case& c, const CaseAnswer& answered) const {
+nlohmann::json case_json(const CaseSource& source, const Case& c, const CaseAnswer& answered) {
   const Judgement& j = answered.judgement;
   nlohmann::json out{{"case", print_case(c)},
                      {"verdict", to_string(j.verdict)},
                      {"tensors", j.tensors},
                      {"elements", j.elements},
                      {"seconds", answered.seconds}};
-  for (const auto& [member, file] : source_.files.members()) out[member] = file;
+  for (const auto& [member, file] : source.files.members()) out[member] = file;
   if (j.drift)
     out["drift"] = {{"relative", j.drift->relative},
                     {"equal_tokens", j.drift->equal_tokens},
@@ -72,19 +70,21 @@ nlohmann::json JsonReport::as_json(const Case& c, const CaseAnswer& answered) co
                      {"tightest", j.bounds->tightest}};
   if (!j.notes.empty()) out["notes"] = j.notes;
   if (j.verdict == Verdict::equal) return out;
-  if (j.difference() != nullptr) out["difference"] = tools::as_json(*j.difference());
+  if (j.difference() != nullptr) out["difference"] = as_json(*j.difference());
   if (const std::string detector = j.detector(); !detector.empty()) out["detector"] = detector;
   if (const std::string reason = j.reason(); !reason.empty()) out["reason"] = reason;
   if (j.findings.size() > 1)
     for (const Finding& finding : j.findings)
       out["findings"].push_back(
           {{"detector", to_string(finding.detector)}, {"said", finding.to_string()}});
-  out["reproduce"] = source_.command(c);
+  out["reproduce"] = source.command(c);
   return out;
 }
 
+JsonReport::JsonReport(CaseSource source) : source_(std::move(source)) {}
+
 std::string JsonReport::answered(const Case& c, const CaseAnswer& answered, const Tally&) {
-  results_.push_back(as_json(c, answered));
+  results_.push_back(case_json(source_, c, answered));
   return "";
 }
 

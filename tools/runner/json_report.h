@@ -7,6 +7,9 @@
 
 namespace shardproof::tools {
 
+/// Returns the answer of a case as JSON (docs/json.md, verify).
+nlohmann::json case_json(const CaseSource& source, const Case& c, const CaseAnswer& answered);
+
 /// Reports one JSON object (docs/json.md) at the end.
 class JsonReport : public Report {
  public:
@@ -18,7 +21,6 @@ class JsonReport : public Report {
   std::string interrupted(const Ending& so_far, int signal) override;
 
  private:
-  nlohmann::json as_json(const Case& c, const CaseAnswer& answered) const;
   nlohmann::json totals(const Ending& ending);
 
   CaseSource source_;

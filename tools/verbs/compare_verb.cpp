@@ -5,96 +5,23 @@
 #include <string>
 #include <vector>
 
-#include "engine/run/case_weights.h"
-#include "golden/corpus/golden.h"
-#include "golden/corpus/golden_comparison.h"
-#include "golden/corpus/model.h"
-#include "golden/trace/claim/memory.h"
-#include "golden/trace/verdict/field_verdict.h"
-#include "golden/trace/verdict/notes.h"
-#include "golden/trace/verdict/wrong_value.h"
-#include "oracle/request/storage.h"
+#include "tools/command/output_file.h"
 #include "tools/command/verbs.h"
+#include "tools/report/comparison_ci.h"
+#include "tools/report/comparison_json.h"
+#include "tools/report/comparison_page.h"
 #include "tools/report/comparison_text.h"
-#include "weights/storage/store.h"
-#include "weights/text/text_model.h"
+#include "weights/base/detail/replace_file.h"
 
 namespace shardproof::tools {
 namespace {
 
 struct CompareFlags {
-  std::string file;
-  std::optional<std::string> line, weights, golden;
-  std::vector<std::string> given;
+  ComparisonRequest request;
   std::string fail_on = "unlikely";
-  bool json = false, quiet = false;
+  std::string html, junit;  ///< files to write; "": none
+  bool json = false, quiet = false, annotations = false;
 };
-
-/// Returns the weights as stored for the run: generated from the case's seed, or a file's.
-Weights weights_of(const CompareFlags& o, const dump::Claim& claim) {
-  const Case& c = claim.source_case;
-  if (!o.weights) {
-    if (claim.weights_of_file)
-      throw Error("compare_weights",
-                  fmt::format("{} was made with a weights file; name it: --weights FILE", o.file));
-    return oracle::as_stored(generated_weights(c), c.numerics.weights);
-  }
-  const Weights given = load_weights(*o.weights);
-  ModelConfig model = given.config();
-  model.cache = c.model.cache;  // not part of the weights
-  if (!same_model(model, c.model))
-    throw Error("weights_model", fmt::format("{} is of model {}, the trace of {}", *o.weights,
-                                             print_model(given.config()), print_model(c.model)));
-  return oracle::as_stored(
-      Weights(c.model, {given.all().begin(), given.all().end()}, given.stored_type()),
-      c.numerics.weights);
-}
-
-void judge(Comparison& found, const dump::Dump& file, const Weights& weights) {
-  found.values = dump::read_values(file, found.claim, weights);
-  dump::Reference reference(found.values, found.claim, weights);
-  found.verdict = dump::judge(found.values, found.claim, reference);
-  found.notes = dump::notes_of(found.values, found.claim, reference, found.verdict);
-  found.diagnosis = dump::diagnosed(found.verdict, found.values, found.claim, reference);
-}
-
-void judge_by_case(const CompareFlags& o, Comparison& found, const dump::Dump& file) {
-  found.claim = dump::read_claim(file.attributes, o.line);
-  found.claim.operands.insert(found.claim.operands.end(), o.given.begin(), o.given.end());
-  dump::require_memory(found.claim.source_case);
-  if (found.claim.in_field)
-    found.verdict = dump::judge_in_field(file, found.claim, found.values);
-  else
-    judge(found, file, weights_of(o, found.claim));
-}
-
-/// Judges by a golden's case, weights and ids. Throws unless its values are the unsharded model's.
-void judge_by_model(Comparison& found, const dump::Dump& file, const dump::Dump& golden) {
-  const dump::Dump made = corpus::expected_model(golden, corpus::By::model);
-  if (const auto fault = corpus::first_difference(made, golden))
-    throw Error("golden_value", fmt::format("{} is damaged: {}", found.golden, *fault));
-  const Case given = corpus::case_of(golden);
-  const bool own_case = file.attributes.contains("case");
-  found.claim = dump::read_claim(
-      file.attributes, own_case ? std::nullopt : std::optional<std::string>(print_case(given)));
-  dump::require_same_values(given, found.claim.source_case);
-  found.claim.ids_are_given = true;
-  judge(found, file, corpus::golden_weights(golden));
-}
-
-void judge_by_golden(Comparison& found, const dump::Dump& file) {
-  const dump::Dump golden = dump::read_dump(found.golden);
-  found.of = corpus::line_of(golden);
-  if (corpus::kind_of(golden) == corpus::Kind::model) {
-    judge_by_model(found, file, golden);
-    return;
-  }
-  corpus::GoldenComparison against = corpus::judge_against(golden, file);
-  found.claim.exact = true;
-  found.values = std::move(against.values);
-  found.verdict = std::move(against.verdict);
-  found.diagnosis = std::move(against.diagnosis);
-}
 
 bounds::Fit fail_on(const CompareFlags& o) {
   const auto fit = bounds::parse_fit(o.fail_on);
@@ -106,21 +33,28 @@ bounds::Fit fail_on(const CompareFlags& o) {
   return *fit;
 }
 
-int compare(const CompareFlags& o) {
-  const dump::Dump file =
-      dump::read_dump(o.file, o.golden ? dump::Unread::refused : dump::Unread::left);
-  Comparison found;
-  found.file = o.file;
-  found.fail_on = fail_on(o);
-  if (o.golden) {
-    found.golden = *o.golden;
-    judge_by_golden(found, file);
-  } else {
-    judge_by_case(o, found, file);
-    found.of = print_case(found.claim.source_case);
+void require_outputs(const CompareFlags& o) {
+  for (const auto& [flag, file] : {std::pair{"--html", o.html}, std::pair{"--junit", o.junit}}) {
+    if (file.empty()) continue;
+    require_not_input({flag, file}, {{"FILE", o.request.file},
+                                     {"--weights", o.request.weights_file},
+                                     {"--golden", o.request.golden}});
+    require_replaceable(file, "file_write");
   }
-  fmt::print("{}", o.json ? json_report(found) : text_report(found, o.quiet));
-  return found.verdict.exit_code(found.fail_on);
+}
+
+int compare(CompareFlags& o) {
+  o.request.fail_on = fail_on(o);
+  require_outputs(o);
+  const Comparison found =
+      compare(dump::read_dump(o.request.file, !o.request.golden.empty() ? dump::Unread::refused
+                                                                        : dump::Unread::left),
+              o.request);
+  if (!o.html.empty()) replace_file(o.html, comparison_page(found), "file_write");
+  if (!o.junit.empty()) replace_file(o.junit, comparison_junit(found), "file_write");
+  fmt::print("{}", o.json ? comparison_json(found) : comparison_text(found, o.quiet));
+  if (o.annotations) fmt::print("{}", comparison_annotations(found));
+  return found.exit_code();
 }
 
 }  // namespace
@@ -128,16 +62,16 @@ int compare(const CompareFlags& o) {
 void add_compare(CLI::App& app, Action& chosen) {
   auto options = std::make_shared<CompareFlags>();
   CLI::App* verb = app.add_subcommand("compare", "Judge values that another implementation dumped");
-  verb->add_option("FILE", options->file, "A trace: HDF5 or .npz (docs/trace-format.md)")
+  verb->add_option("FILE", options->request.file, "A trace: HDF5 or .npz (docs/trace-format.md)")
       ->required()
       ->type_name("");
   CLI::Option* line =
-      verb->add_option("--case", options->line, "The case, where the trace says none");
+      verb->add_option("--case", options->request.line, "The case, where the trace says none");
   line->type_name("LINE");
-  CLI::Option* weights = verb->add_option("--weights", options->weights,
+  CLI::Option* weights = verb->add_option("--weights", options->request.weights_file,
                                           "The weights file of the run that wrote the dump");
   weights->type_name("FILE");
-  verb->add_option("--golden", options->golden,
+  verb->add_option("--golden", options->request.golden,
                    "A golden, which has case, weights and ids\n(docs/golden.md)")
       ->type_name("FILE")
       ->excludes(line)
@@ -146,13 +80,21 @@ void add_compare(CLI::App& app, Action& chosen) {
                    "The first verdict that exits with 1: within,\n\"within 1-2^-41\", near, loose, "
                    "unlikely, different\n[unlikely]")
       ->type_name("WORD");
-  verb->add_option("--given", options->given,
+  verb->add_option("--given", options->request.given,
                    "Values used as operands of later ones and\nnot judged, as "
                    "'layers.*.moe_out'; may be repeated")
       ->type_name("PATTERN")
       ->allow_extra_args(false);
   verb->add_flag("--quiet", options->quiet, "Print no rows for inputs and for values that agree");
-  verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
+  CLI::Option* json = verb->add_flag("--json", options->json, "Print JSON (docs/json.md)");
+  verb->add_option("--html", options->html, "Write the verdict as one HTML page")
+      ->type_name("FILE");
+  verb->add_option("--junit", options->junit,
+                   "Write it as JUnit's XML: a test case for\neach value")
+      ->type_name("FILE");
+  verb->add_flag("--annotations", options->annotations,
+                 "Also print each failure as a GitHub annotation")
+      ->excludes(json);
   verb->footer(
       "Each value is compared with the one that follows from its operands in the trace;\n"
       "the first that differs is explained, where a known fault explains it.\n"

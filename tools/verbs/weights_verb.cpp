@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "engine/ops/int8_weights.h"
@@ -15,12 +14,11 @@
 #include "weights/base/error.h"
 #include "weights/base/memory.h"
 #include "weights/maps/load_model.h"
-#include "weights/maps/map_weights.h"
 #include "weights/model/registry.h"
 #include "weights/storage/fold.h"
 #include "weights/storage/generator.h"
+#include "weights/storage/import_weights.h"
 #include "weights/storage/store.h"
-#include "weights/text/text_model.h"
 
 namespace shardproof::tools {
 namespace {
@@ -59,31 +57,11 @@ int generate(const WeightsFlags& o) {
 
 /// Writes the weights that a map finds in a checkpoint.
 int import_checkpoint(const WeightsFlags& o) {
-  if (!is_text_file(o.model))
-    throw Error("case_model", fmt::format("weights import: {} is not a model text, FILE.model, "
-                                          "whose names a map has",
-                                          o.model));
   require_replaceable(o.out, "weights_write");
-  const ModelMap map = load_model_map(o.map);
-  const std::filesystem::path file = o.file;
-  const std::filesystem::path folder = is_directory(file) ? file : absolute(file).parent_path();
-  const MappedModel mapped = load_mapped_model(
-      o.model, map, load_config(o.config.empty() ? folder : std::filesystem::path(o.config)));
-  const TensorFiles checkpoint = TensorFiles::open(o.file);
-  double bytes = 0.0, largest = 0.0;
-  for (const WeightSpec& spec : weight_specs(mapped.model)) {
-    bytes += 8.0 * static_cast<double>(element_count(spec.shape));
-    largest = std::max(largest, static_cast<double>(element_count(spec.shape)));
-  }
-  require_memory(bytes + 8.0 * largest, "the weights and their file need about",
-                 "a smaller model fits");
-  MappedWeights found = mapped_weights(map, *text_model(mapped.model), mapped.sizes, checkpoint);
-  const Weights weights(mapped.model, std::move(found.tensors));
-  validate(weights);
-  save(weights, o.out);
+  const ImportedWeights found = import_weights({o.model, o.map, o.file, o.config});
+  save(found.weights, o.out);
   if (!found.unread.empty())
-    fmt::print("not read, of the checkpoint's {} tensors: {}\n", checkpoint.all().size(),
-               found.unread);
+    fmt::print("not read, of the checkpoint's {} tensors: {}\n", found.tensors, found.unread);
   return 0;
 }
 

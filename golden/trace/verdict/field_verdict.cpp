@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <set>
 
@@ -179,10 +180,10 @@ class FieldJudging {
     row.elements = found.elements;
     row.fit = found.mismatch ? Fit::different : Fit::equal;
     if (!found.mismatch) return;
-    row.wrong = row.wrong_chips = 1;
     int chip = 0;
     while (chip + 1 < row.chips && dumped.torus.name(chip) != found.mismatch->chip) ++chip;
     const double right = first_lane(found.mismatch->expected);
+    row.add_wrong({chip}, HUGE_VAL);
     row.first = row.worst =
         WrongElement{chip, found.mismatch->index, right, right, first_lane(found.mismatch->actual)};
     row.why = fmt::format("first {}: {}, expected {}", found.mismatch->chip, found.mismatch->actual,

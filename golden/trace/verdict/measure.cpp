@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <set>
 
 #include "golden/compare/reach_meter.h"
 #include "golden/trace/value/detail/each_number.h"
@@ -63,7 +62,6 @@ class Meter {
 
   /// Completes the row; returns whether any number was seen.
   bool finish() {
-    row_.wrong_chips = static_cast<int>(wrong_chips_.size());
     row_.box = wrong_box(held_.subject.shape, wrong_places_, held_.padding);
     row_.slack = slack_.slack();
     row_.extent.outside = row_.wrong > 0;
@@ -110,14 +108,13 @@ class Meter {
 
   void note_wrong(double v, const std::vector<int>& chips, std::int64_t place,
                   const Interval& ends) {
-    row_.wrong += std::ssize(chips);
-    wrong_chips_.insert(chips.begin(), chips.end());
     wrong_places_[at(place)] = true;
     const WrongElement element{chips[0], global_index(held_.subject.shape, place), ends.low,
                                ends.high, v};
     if (!row_.first) row_.first = element;
     double distance = std::max(ends.low - v, v - ends.high);
     if (!(distance >= 0)) distance = HUGE_VAL;  // also for NaN
+    row_.add_wrong(chips, distance);
     if (distance > most_) most_ = distance, row_.worst = element;
   }
 
@@ -127,7 +124,6 @@ class Meter {
   NumberFormat partial_sum_;
   Row& row_;
   std::vector<bool> wrong_places_;
-  std::set<int> wrong_chips_;
   bounds::Slack slack_;
   std::vector<Outlier> outliers_;
   double squares_ = 0.0, most_ = -1.0;

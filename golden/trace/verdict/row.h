@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +21,12 @@ struct WrongElement {
   Shape index;                   ///< in the model's value
   double low = 0.0, high = 0.0;  ///< allowed range
   double actual = 0.0;
+};
+
+/// Numbers of one chip that are wrong.
+struct WrongPart {
+  std::int64_t wrong = 0;
+  double off = 0.0;  ///< the largest distance from the allowed range; infinite for NaN
 };
 
 /// How many elements of a value each way of rounding misses, over the ways its formula leaves open.
@@ -55,7 +63,9 @@ struct Row {
   bool incomplete = false;               ///< some elements are missing
   std::int64_t elements = 0, wrong = 0;  ///< numbers on all chips
   std::int64_t unknown = 0;              ///< nothing known (`why`): neither judged nor counted
-  int chips = 0, wrong_chips = 0;
+  int chips = 0;
+  /// By chip, of those that have any; of an unlikely value its most unlikely numbers.
+  std::map<int, WrongPart> wrong_parts = {};
   std::optional<WrongElement> first, worst;
   /// Indices of the wrong elements per dim, if these form a box (wrong_box).
   std::vector<std::vector<std::int64_t>> box;
@@ -63,6 +73,16 @@ struct Row {
   /// the fault is in an earlier value.
   bool follows = false;
   bool copies_differ = false;  ///< replicas on several chips have different bits
+
+  /// Adds a number that is wrong on these chips.
+  void add_wrong(const std::vector<int>& on, double off) {
+    wrong += std::ssize(on);
+    for (const int chip : on) {
+      WrongPart& part = wrong_parts[chip];
+      ++part.wrong;
+      part.off = std::max(part.off, off);
+    }
+  }
 
   /// Over the root mean square: the largest distance from exact, and the largest allowed.
   double found() const { return bounds::relative(extent.found, extent.scale); }

@@ -103,6 +103,11 @@ class Judging {
         const bounds::Interval in = o.allowed.likely_interval();
         row.first = row.worst =
             WrongElement{o.chip, global_index(s.shape, o.place), in.low, in.high, o.actual};
+        for (const Outlier& each : outliers) {
+          WrongPart& part = row.wrong_parts[each.chip];
+          ++part.wrong;
+          part.off = std::max(part.off, std::abs(each.actual - each.exact));
+        }
       }
     }
     const bool of_text = claim_.source_case.model.rows != nullptr;
@@ -252,7 +257,7 @@ class Judging {
     row.elements += part.elements;
     row.wrong += part.wrong;
     row.unequal += part.unequal;
-    row.wrong_chips += part.wrong_chips;
+    row.wrong_parts.insert(part.wrong_parts.begin(), part.wrong_parts.end());
     if (row.slack == 0 || (part.slack > 0 && part.slack < row.slack)) row.slack = part.slack;
     if (!row.first) row.first = part.first, row.worst = part.worst, row.box = part.box;
     row.copies_differ = row.copies_differ || part.copies_differ;

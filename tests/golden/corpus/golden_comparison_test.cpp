@@ -104,7 +104,7 @@ TEST(GoldenComparison, OneWrongElementIsNamed) {
       EXPECT_EQ(found.verdict.exit_code(), 1);
       EXPECT_EQ(row.fit, Fit::different);
       EXPECT_EQ(row.wrong, 1);
-      EXPECT_EQ(row.wrong_chips, 1);
+      EXPECT_EQ(row.wrong_parts.size(), 1U);
       ASSERT_TRUE(row.first && row.worst);
       EXPECT_EQ(row.first->chip, static_cast<int>(i / 8));
       EXPECT_EQ(row.worst->chip, row.first->chip);
@@ -128,7 +128,7 @@ TEST(GoldenComparison, FirstAndWorst) {
   all[99] = 4.0;    // chip 12, expected 3
   const dump::Row row = judge_against(own, in_shards(own, all, name)).verdict.rows[0];
   EXPECT_EQ(row.wrong, 3);
-  EXPECT_EQ(row.wrong_chips, 3);
+  EXPECT_EQ(row.wrong_parts.size(), 3U);
   EXPECT_EQ(row.first->chip, 1);
   EXPECT_EQ(row.worst->chip, 11);
   EXPECT_EQ(row.worst->index, (Shape{0, 1, 0}));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "golden/cases/cases.h"
+#include "tests/tools/runner/small_cases.h"
 #include "tests/weights/expect_error.h"
 #include "tools/runner/json_report.h"
 #include "tools/runner/smallest_failure.h"
@@ -18,10 +19,6 @@
 
 namespace shardproof::tools {
 namespace {
-
-const char* const kSmall = "model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 batch=6 prompt=2 gen=2";
-
-Case small(const std::string& torus) { return parse_case(std::string(kSmall) + " torus=" + torus); }
 
 /// What a report was told, a line each.
 class Told : public Report {
@@ -77,15 +74,6 @@ struct Reported {
         std::make_unique<Verification>(source, cases, std::make_unique<Told>(lines), output.file);
   }
 };
-
-VerifyOptions with_a_fault() {
-  VerifyOptions options;
-  options.faults.result = [](const Scope& scope, const Program&, const Op& op, const ValueDecl&,
-                             Sharded& value) {
-    if (op.kind == OpKind::swiglu && scope.pass != "prefill.c0") value.f32_of(0)[0] += 1.0F;
-  };
-  return options;
-}
 
 TEST(Verification, ReportsEachCaseInOrderAndTheEnd) {
   Reported run(3);

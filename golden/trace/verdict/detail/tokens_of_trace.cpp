@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "golden/compare/reach_meter.h"
 #include "golden/compare/row_padding.h"
@@ -66,7 +65,6 @@ Row TokensOfTrace::chosen(const DumpedValue& dumped, Row row) {
   const std::size_t blocks = s.meaning == Meaning::token ? 1 : at(s.shape[1]);
   const IntervalTensor logits = reference_.sampled_logits(s.pass);
   const Choice choice(logits, blocks, at(s.block));
-  std::set<int> wrong;
   row.fit = Fit::not_judged;
   row.why = kNoNumbers;
   each_number(dumped, [&](double v, const std::vector<int>& chips, std::int64_t place, double) {
@@ -82,14 +80,12 @@ Row TokensOfTrace::chosen(const DumpedValue& dumped, Row row) {
       case ArgmaxFit::impossible:
         break;
     }
-    row.wrong += std::ssize(chips);
-    wrong.insert(chips.begin(), chips.end());
     const auto best = static_cast<double>(choice.best(at(place)));
+    row.add_wrong(chips, std::abs(v - best));
     const WrongElement e{chips[0], global_index(s.shape, place), best, best, v};
     if (!row.first) row.first = row.worst = e;
   });
   if (row.wrong > 0) row.fit = Fit::different;
-  row.wrong_chips = static_cast<int>(wrong.size());
   return row;
 }
 

@@ -292,7 +292,7 @@ TEST(Conventions, PartialSums) {
   poke(shard, 3, shard.at(3) + 5.0);
   const Verdict v = run.judged(d);
   ASSERT_EQ(first_of(v), "raw decode.1.layer1.gate");
-  EXPECT_EQ(v.rows[*v.first].wrong_chips, 3);  // the group
+  EXPECT_EQ(v.rows[*v.first].wrong_parts.size(), 3U);  // the group
   EXPECT_EQ(v.rows[*v.first].wrong, 3);
 }
 

@@ -205,7 +205,7 @@ TEST(Verdict, NamesChipAndIndex) {
   EXPECT_EQ(row.first->actual, 1e3);
   EXPECT_EQ(row.first->low, w.numbers[4 * 36 + 17]);
   EXPECT_EQ(row.wrong, 1);
-  EXPECT_EQ(row.wrong_chips, 1);
+  EXPECT_EQ(row.wrong_parts.size(), 1U);
   EXPECT_EQ(row.chips, 6);
   EXPECT_EQ(v.compared, 1);
 }

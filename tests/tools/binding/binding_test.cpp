@@ -1,0 +1,152 @@
+// The C interface as another language sees it: JSON, handles and addresses.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/weights/folder.h"
+#include "tools/binding/boundary.h"
+#include "tools/binding/shardproof.h"
+
+namespace shardproof::binding {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kLine =
+    "torus=2x1x3 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 batch=6 prompt=3 gen=2 seed=5";
+constexpr const char* kModel = "palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12";
+
+json taken(char* text) {
+  const json answer = json::parse(text);
+  shardproof_free(text);
+  return answer;
+}
+
+std::string label(char* text) {
+  const json answer = taken(text);
+  return answer.contains("error") ? answer["error"]["label"].get<std::string>() : "";
+}
+
+/// An object, released with this.
+struct Made {
+  ShardproofObject* object = nullptr;
+  Made() = default;
+  Made(const Made&) = delete;
+  Made& operator=(const Made&) = delete;
+  ~Made() { shardproof_release(object); }
+};
+
+TEST(Binding, AnswersInJson) {
+  EXPECT_EQ(shardproof_interface(), 1);
+  EXPECT_EQ(shardproof_missing_feature(), nullptr);
+  const json layout = taken(shardproof_layout("BLE_zx partialsum-y"));
+  EXPECT_EQ(layout["dims"][2], (json{{"letter", "E"}, {"axes", "zx"}}));
+  EXPECT_EQ(layout["partial"], "y");
+  const json blocks = taken(shardproof_blocks("BE_zx", "2x1x3", "[4, 12]"));
+  EXPECT_EQ(blocks["sizes"], (json{2, 1, 3}));
+  EXPECT_EQ(blocks["local"], (json{4, 2}));
+  EXPECT_EQ(blocks["blocks"], json::parse("[[0,0],[0,2],[0,4],[0,1],[0,3],[0,5]]"));
+  EXPECT_EQ(taken(shardproof_case(kLine))["torus"], "2x1x3");
+  EXPECT_EQ(taken(shardproof_verify(kLine))["verdict"], "equal");
+  const json drawn = taken(shardproof_draw(1, 0));
+  const std::string line = drawn["case"];
+  for (const std::string simpler : taken(shardproof_simpler(line.c_str()))["cases"])
+    EXPECT_EQ(taken(shardproof_case(simpler.c_str()))["case"], simpler);
+}
+
+TEST(Binding, KeepsWeightsAndValues) {
+  Made weights, loaded, copied, reference;
+  EXPECT_EQ(label(shardproof_weights_generate(kModel, 5, &weights.object)), "");
+  const json tensors = taken(shardproof_weights_list(weights.object))["tensors"];
+  std::vector<const float*> data;
+  for (const json& tensor : tensors)
+    data.push_back(
+        shardproof_weights_data(weights.object, tensor["name"].get<std::string>().c_str()));
+  const Folder folder;
+  const std::string file = folder / "w.h5";
+  EXPECT_EQ(label(shardproof_weights_save(weights.object, file.c_str())), "");
+  EXPECT_EQ(label(shardproof_weights_load(file.c_str(), &loaded.object)), "");
+  EXPECT_EQ(
+      label(shardproof_weights_of(kModel, tensors.dump().c_str(), data.data(), &copied.object)),
+      "");
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    for (ShardproofObject* other : {loaded.object, copied.object}) {
+      const float* const numbers =
+          shardproof_weights_data(other, tensors[i]["name"].get<std::string>().c_str());
+      ASSERT_NE(numbers, nullptr);
+      EXPECT_NE(numbers, data[i]);
+      EXPECT_EQ(numbers[0], data[i][0]);
+    }
+  EXPECT_EQ(label(shardproof_reference(kLine, weights.object, &reference.object)), "");
+  const json values = taken(shardproof_reference_list(reference.object))["values"];
+  EXPECT_EQ(values[0]["id"], "prefill.c0.ids");
+  EXPECT_EQ(values[0]["type"], "i32");
+  for (const json& value : values)
+    EXPECT_NE(shardproof_reference_data(reference.object, value["id"].get<std::string>().c_str()),
+              nullptr);
+  EXPECT_EQ(shardproof_reference_data(reference.object, "none"), nullptr);
+  EXPECT_EQ(shardproof_weights_data(weights.object, "none"), nullptr);
+}
+
+TEST(Binding, JudgesADump) {
+  Made reference, dump, comparison;
+  ASSERT_EQ(label(shardproof_reference(kLine, nullptr, &reference.object)), "");
+  const json attributes{{"format", "shardproof trace"}, {"version", 1}, {"case", kLine}};
+  ASSERT_EQ(label(shardproof_dump(attributes.dump().c_str(), &dump.object)), "");
+  const json shape = {6, 3};
+  json what{{"name", "prefill.c0.ids"}, {"encoding", "int32"}, {"shape", shape}};
+  const void* const ids = shardproof_reference_data(reference.object, "prefill.c0.ids");
+  EXPECT_EQ(label(shardproof_dump_add(dump.object, what.dump().c_str(), ids, 4 * 18)), "");
+  EXPECT_EQ(label(shardproof_dump_add(dump.object, what.dump().c_str(), ids, 4 * 18)),
+            "dump_value");
+  what["name"] = "b";
+  EXPECT_EQ(label(shardproof_dump_add(dump.object, what.dump().c_str(), ids, 4 * 17)),
+            "dump_value");
+  what["encoding"] = "f80";
+  EXPECT_EQ(label(shardproof_dump_add(dump.object, what.dump().c_str(), ids, 4 * 18)),
+            "dump_value");
+  ASSERT_EQ(
+      label(shardproof_compare(dump.object, nullptr, R"({"file": "mine"})", &comparison.object)),
+      "");
+  for (const char* form : {"text", "quiet", "json", "html", "junit", "annotations"})
+    EXPECT_NE(taken(shardproof_comparison(comparison.object, form))["text"], "") << form;
+  EXPECT_EQ(label(shardproof_comparison(comparison.object, "pdf")), "binding_form");
+  EXPECT_EQ(label(shardproof_compare(dump.object, nullptr, R"({"fail_on": "equal"})",
+                                     &comparison.object)),
+            "compare_fail_on");
+}
+
+TEST(Binding, RefusesWhatIsNoObjectOfItsKindAndWhatIsNoJson) {
+  Made weights, out;
+  ASSERT_EQ(label(shardproof_weights_generate(kModel, 1, &weights.object)), "");
+  for (ShardproofObject* wrong : {weights.object, static_cast<ShardproofObject*>(nullptr)}) {
+    EXPECT_EQ(label(shardproof_compare(wrong, nullptr, "{}", &out.object)), "binding_object");
+    EXPECT_EQ(label(shardproof_dump_add(wrong, "{}", nullptr, 0)), "binding_object");
+    EXPECT_EQ(label(shardproof_reference_list(wrong)), "binding_object");
+    EXPECT_EQ(label(shardproof_comparison(wrong, "text")), "binding_object");
+    EXPECT_EQ(shardproof_reference_data(wrong, "x"), nullptr);
+  }
+  EXPECT_EQ(label(shardproof_weights_list(nullptr)), "binding_object");
+  for (const char* wrong : {"", "{", "[1", "nul"})
+    EXPECT_EQ(label(shardproof_dump(wrong, &out.object)), "binding_json") << wrong;
+  EXPECT_EQ(out.object, nullptr);
+  Made dump;
+  ASSERT_EQ(label(shardproof_dump("{}", &dump.object)), "");
+  EXPECT_EQ(label(shardproof_dump_add(dump.object, "{}", nullptr, 0)), "binding_json");
+  EXPECT_EQ(label(shardproof_blocks("BLE", "2x1x1", "[2, 3]")), "layout_rank");
+  EXPECT_EQ(label(shardproof_blocks("BLE", "2x1x1", "{}")), "binding_json");
+}
+
+TEST(Binding, LetsNoExceptionPass) {
+  EXPECT_EQ(label(answer([]() -> json { throw std::runtime_error("any"); })), "binding_failed");
+  EXPECT_EQ(label(answer([]() -> json { throw std::bad_alloc(); })), "memory_c1");
+  EXPECT_EQ(label(shardproof_case("torus=\xff")), "torus_c0");
+  shardproof_free(nullptr);
+  shardproof_release(nullptr);
+}
+
+}  // namespace
+}  // namespace shardproof::binding

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "golden/memo/oracle_memo.h"
+#include "golden/trace/read/dump.h"
+#include "tools/binding/boundary.h"
+#include "tools/report/comparison.h"
+#include "weights/storage/weights.h"
+
+namespace shardproof::binding {
+
+struct WeightsObject : ShardproofObject {
+  explicit WeightsObject(Weights of) : weights(std::move(of)) {}
+  Weights weights;
+};
+
+/// A value of the unsharded model: f32 or i32.
+struct ReferenceValue {
+  std::string id, dims;
+  Shape shape;
+  bool integer = false;
+  const void* numbers = nullptr;
+};
+
+struct ReferenceObject : ShardproofObject {
+  std::shared_ptr<const OracleMemo::Known> known;
+  std::vector<ReferenceValue> values;  ///< in the order of the run
+};
+
+struct DumpObject : ShardproofObject {
+  dump::Dump dump;
+};
+
+struct ComparisonObject : ShardproofObject {
+  explicit ComparisonObject(tools::Comparison of) : comparison(std::move(of)) {}
+  tools::Comparison comparison;
+};
+
+}  // namespace shardproof::binding

@@ -1,0 +1,194 @@
+"""Values that a program computed, and the verdict on them."""
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from ._arrays import encoded
+from ._library import Handle, call, make
+from .reference import PathLike, WeightsLike, weights_of
+
+
+class Trace:
+    """A dump that is not written to a file: a case, and named values with their layouts. What is
+    said beside these are the attributes of docs/trace-format.md: `arithmetic="bf16"`, `mesh="data=x
+    model=y"`, `weights="file"`.
+
+        trace = Trace("torus=2x2x2 model=palm-tiny batch=2 prompt=4 gen=1")
+        trace.add("prefill.c0.layer0.gate", shards, layout="BLF_yz partialsum-x")
+        print(judge(trace).table())
+    """
+
+    def __init__(self, case: str, **attributes: Any) -> None:
+        self.case = case
+        said = {"format": "shardproof trace", "version": "1", "case": case, **attributes}
+        self._handle: Handle = make("dump", json.dumps(said))
+
+    @classmethod
+    def load(cls, path: PathLike) -> "Trace":
+        """That of a file, HDF5 or npz."""
+        trace = cls.__new__(cls)
+        trace.case = ""
+        trace._handle = make("dump_load", str(path))
+        return trace
+
+    def add(self, name: str, value: Any, layout: Optional[Any] = None, *,
+            chip: Optional[Sequence[int]] = None, given: bool = False,
+            rounding: Optional[str] = None, **attributes: Any) -> None:
+        """Adds a value: a whole array; one stacked [X, Y, Z, ...]; a list or dict of shards, by
+        rank (x·Y+y)·Z+z or by chip (x, y, z); or with `chip` one shard alone. `given`: it is an
+        operand of later values and not judged. `rounding` says where its formula rounds. Raises
+        Error dump_value for a type that cannot be read, or what is added twice."""
+        if layout is not None:
+            attributes["layout"] = str(layout)
+        if given:
+            attributes["given"] = "true"
+        if rounding is not None:
+            attributes["rounding"] = rounding
+        if isinstance(value, Mapping):
+            for at, shard in value.items():
+                self._add(name, shard, attributes, tuple(at))
+        elif isinstance(value, list):
+            for at, shard in zip(self._chips(), value):
+                self._add(name, shard, attributes, at)
+        else:
+            self._add(name, value, attributes, None if chip is None else tuple(chip))
+
+    def _chips(self) -> List[Tuple[int, int, int]]:
+        x, y, z = (int(n) for n in call("case", self.case)["torus"].split("x"))
+        return [(i, j, k) for i in range(x) for j in range(y) for k in range(z)]
+
+    def _add(self, name: str, value: Any, attributes: Mapping[str, Any],
+             chip: Optional[Tuple[int, ...]]) -> None:
+        array, encoding = encoded(name, value)
+        what = {"name": name, "attributes": attributes, "encoding": encoding,
+                "shape": list(array.shape), "chip": None if chip is None else list(chip)}
+        call("dump_add", self._handle, json.dumps(what), array.ctypes.data, array.nbytes)
+
+
+class Cause(NamedTuple):
+    """What explains the first divergence."""
+
+    fault: str
+    detail: str
+    axes: str
+    explains: bool
+    residual: float
+
+
+class Verdict:
+    """What `compare` says of a trace."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self.json: Dict[str, Any] = json.loads(self._form("json"))
+
+    def _form(self, form: str) -> str:
+        text: str = call("comparison", self._handle, form)["text"]
+        return text
+
+    @property
+    def right(self) -> bool:
+        """Whether it exits with 0: every value that was judged is right, and some was."""
+        return bool(self.json["verdict"] == "right")
+
+    def __bool__(self) -> bool:
+        return self.right
+
+    @property
+    def sentence(self) -> str:
+        """The result in one line: ranks, value and cause of the first divergence."""
+        return str(self.json["sentence"])
+
+    @property
+    def first(self) -> Optional[str]:
+        """The name of the first value that is wrong although its operands are what they are."""
+        return None if self.json["first"] is None else str(self.json["first"]["name"])
+
+    @property
+    def ranks(self) -> List[int]:
+        """The ranks that hold its wrong elements; empty if it is whole."""
+        first = self.json["first"] or {}
+        return [int(rank) for rank in first.get("ranks", [])]
+
+    @property
+    def causes(self) -> List[Cause]:
+        """What could explain it, best first."""
+        return [Cause(h["fault"], h["detail"], h["axes"], h["explains"], float(h["residual"]))
+                for h in self.json["diagnosis"]]
+
+    @property
+    def cause(self) -> Optional[Cause]:
+        """What explains it."""
+        return next((c for c in self.causes[:1] if c.explains), None)
+
+    @property
+    def remedy(self) -> str:
+        """What to change, or to declare."""
+        return str(self.json.get("remedy", ""))
+
+    @property
+    def values(self) -> Dict[str, str]:
+        """The verdict of each value, by its name in the trace, in the order of the run."""
+        return {value["name"]: value["fit"] for value in self.json["values"]}
+
+    @property
+    def unseen(self) -> List[str]:
+        """What no value of the run could have shown, and what was not judged, with the reason."""
+        left = [f"{v['name']}: {v.get('why', '')}" for v in self.json["values"]
+                if v["fit"] == "not judged"]
+        unknown = [f"{v['name']}: {v['why']}" for v in self.json["unknown"]]
+        return [*map(str, self.json["not_shown"]), *left, *unknown]
+
+    def table(self, quiet: bool = False) -> str:
+        """What the program prints, in 80 columns; quiet: of values that are wrong alone."""
+        return self._form("quiet" if quiet else "text")
+
+    def html(self) -> str:
+        """One page for a browser."""
+        return self._form("html")
+
+    def junit(self) -> str:
+        """JUnit's XML."""
+        return self._form("junit")
+
+    def annotations(self) -> str:
+        """A line for each failure that a GitHub workflow shows."""
+        return self._form("annotations")
+
+    def __repr__(self) -> str:
+        return f"<Verdict: {self.sentence}>"
+
+
+TraceLike = Union[Trace, str, pathlib.Path]
+
+
+def judge(trace: TraceLike, weights: Optional[WeightsLike] = None, *, case: Optional[str] = None,
+          given: Sequence[str] = (), fail_on: str = "unlikely") -> Verdict:
+    """Judges a trace, or the file of one. `weights`: those that the program used, a Weights, a
+    file, or arrays by name; without them those of the case's seed. `given`: patterns of values that
+    are operands and not judged. `fail_on`: the first verdict that fails."""
+    request: Dict[str, Any] = {"file": "trace", "given": list(given), "fail_on": fail_on}
+    if not isinstance(trace, Trace):
+        request["file"] = str(trace)
+        trace = Trace.load(trace)
+    if case is not None:
+        request["case"] = case
+    handle = None
+    if weights is not None:
+        model = call("case", case or trace.case)["model"] if isinstance(weights, dict) else ""
+        handle = weights_of(model, weights)._handle
+    return Verdict(make("compare", trace._handle, handle, json.dumps(request)))
+
+
+def check(trace: TraceLike, weights: Optional[WeightsLike] = None, **options: Any) -> Verdict:
+    """Judges a trace; raises AssertionError if it is not right, whose first line is the ranks, the
+    value and the cause."""
+    verdict = judge(trace, weights, **options)
+    if not verdict.right:
+        fix = f"\nWhat to do: {verdict.remedy}." if verdict.remedy else ""
+        error = AssertionError(f"{verdict.sentence}{fix}\n{verdict.table(quiet=True)}")
+        error.verdict = verdict  # type: ignore[attr-defined]  # for the pytest plugin
+        raise error
+    return verdict
