@@ -29,7 +29,7 @@ char* shardproof_blocks(const char* layout_text, const char* torus_text,
     const Shape shape = nlohmann::json::parse(shape_text).get<Shape>();
     if (shape.size() != layout.rank())
       throw Error("layout_rank", layout.to_string() + " has " + std::to_string(layout.rank()) +
-                                  " dims, the array " + std::to_string(shape.size()));
+                                     " dims, the array " + std::to_string(shape.size()));
     nlohmann::json blocks = nlohmann::json::array();
     for (int chip = 0; chip < torus.chips(); ++chip) {
       std::vector<int> of;

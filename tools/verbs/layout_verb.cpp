@@ -54,7 +54,7 @@ std::optional<Shape> shape_of(const LayoutFlags& o, const Layout& layout) {
   }
   if (shape.size() != layout.rank())
     throw Error("layout_shape", fmt::format("--shape {}: {} has {} dims", o.shape,
-                                              layout.to_string(), layout.rank()));
+                                            layout.to_string(), layout.rank()));
   return shape;
 }
 
