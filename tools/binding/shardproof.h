@@ -4,13 +4,14 @@
 /// caller frees with shardproof_free, {"error": {"label": ..., "message": ...}} of a caller's
 /// mistake. Objects are released with shardproof_release, after everything that was made from them.
 /// Nothing is global: different objects may be used by different threads at once.
+#ifdef __cplusplus
+#include <cstddef>
+#include <cstdint>
+#define SHARDPROOF_NOEXCEPT noexcept
+extern "C" {
+#else
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#define SHARDPROOF_NOEXCEPT noexcept
-#else
 #define SHARDPROOF_NOEXCEPT
 #endif
 #define SHARDPROOF_API __attribute__((visibility("default")))
