@@ -202,6 +202,16 @@ def test_weights_of_the_program(reference):
     assert sp.judge(trace).first == "prefill.c0.layer0.up"
 
 
+def test_the_first_verdict_that_fails_is_given(reference):
+    trace = trace_of(reference)
+    assert sp.judge(trace, fail_on="unlikely").right
+    verdict = sp.judge(trace, fail_on="within")
+    assert not verdict.right and "is within" in verdict.sentence
+    assert verdict.json["reproduce"].endswith(" --fail-on within")
+    with pytest.raises(sp.Error, match="compare_fail_on"):
+        sp.judge(trace, fail_on="equal")
+
+
 def test_hostile_texts():
     for wrong in ("a\0b", "\ud800"):
         with pytest.raises(sp.Error):

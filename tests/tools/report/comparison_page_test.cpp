@@ -171,6 +171,11 @@ TEST(ComparisonPage, PlotsTheDriftOfEveryValue) {
     drifting += row.drift >= 0 || row.fit == Fit::different ? 1 : 0;
   EXPECT_GT(drifting, 50U);
   EXPECT_EQ(page.count("//*[@id='drift']/*[contains(@class,'mark')]"), drifting);
+  // A verdict is also told by its shape: circles, and crosses of wrong values.
+  EXPECT_EQ(page.count("//*[@id='drift']/*[contains(@class,'wrong')][contains(@d,'l6 6m0-6')]"),
+            2U);
+  EXPECT_EQ(page.count("//*[@id='drift']/*[contains(@class,'right')][contains(@d,'a2 2')]"),
+            drifting - 2);
   EXPECT_EQ(page.text("//*[@id='drift']/*[contains(@class,'wrong')]/*"),
             "decode.1.layer1.out: differentdecode.1.final_norm: different");
 }
