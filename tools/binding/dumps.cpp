@@ -119,10 +119,9 @@ char* shardproof_dump_add(ShardproofObject* object, const char* what, const void
 char* shardproof_compare(ShardproofObject* object, ShardproofObject* weights, const char* request,
                          ShardproofObject** out) noexcept {
   return object_answer(out, [&] {
-    tools::ComparisonRequest asked = request_of(nlohmann::json::parse(request));
-    if (weights != nullptr) asked.weights = &as<WeightsObject>(weights).weights;
     return std::make_unique<ComparisonObject>(
-        tools::compare(as<DumpObject>(object).dump, std::move(asked)));
+        tools::compare(as<DumpObject>(object).dump, request_of(nlohmann::json::parse(request)),
+                       weights == nullptr ? nullptr : &as<WeightsObject>(weights).weights));
   });
 }
 

@@ -33,9 +33,10 @@ Weights given_weights(const Weights& given, const std::string& name, const Case&
 }
 
 /// Returns the weights as stored for the run: given, a file's, or generated from the case's seed.
-Weights weights_of(const ComparisonRequest& request, const dump::Claim& claim) {
+Weights weights_of(const ComparisonRequest& request, const Weights* given,
+                   const dump::Claim& claim) {
   const Case& c = claim.source_case;
-  if (request.weights != nullptr) return given_weights(*request.weights, "the given weights", c);
+  if (given != nullptr) return given_weights(*given, "the given weights", c);
   if (!request.weights_file.empty())
     return given_weights(load_weights(request.weights_file), request.weights_file, c);
   if (claim.weights_of_file)
@@ -72,7 +73,7 @@ void judge(Comparison& found, const dump::Dump& dump, const Weights& weights) {
   found.diagnosis = dump::diagnosed(found.verdict, found.values, found.claim, reference);
 }
 
-void judge_by_case(Comparison& found, const dump::Dump& dump) {
+void judge_by_case(Comparison& found, const dump::Dump& dump, const Weights* weights) {
   found.claim = dump::read_claim(dump.attributes, found.request.line);
   found.claim.operands.insert(found.claim.operands.end(), found.request.given.begin(),
                               found.request.given.end());
@@ -80,7 +81,7 @@ void judge_by_case(Comparison& found, const dump::Dump& dump) {
   if (found.claim.in_field)
     found.verdict = dump::judge_in_field(dump, found.claim, found.values);
   else
-    judge(found, dump, weights_of(found.request, found.claim));
+    judge(found, dump, weights_of(found.request, weights, found.claim));
   found.of = print_case(found.claim.source_case);
 }
 
@@ -118,12 +119,12 @@ const dump::Row* Comparison::first() const {
   return verdict.first ? &verdict.rows[*verdict.first] : nullptr;
 }
 
-Comparison compare(const dump::Dump& dump, ComparisonRequest request) {
+Comparison compare(const dump::Dump& dump, ComparisonRequest request, const Weights* weights) {
   Comparison found;
   found.request = std::move(request);
   found.declarations = dump.attributes;
   if (found.request.golden.empty())
-    judge_by_case(found, dump);
+    judge_by_case(found, dump, weights);
   else
     judge_by_golden(found, dump);
   return found;

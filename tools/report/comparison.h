@@ -7,6 +7,7 @@
 #include "golden/diagnosis/diagnosis.h"
 #include "golden/trace/verdict/verdict.h"
 #include "weights/base/error.h"
+#include "weights/storage/weights.h"
 
 namespace shardproof::tools {
 
@@ -15,7 +16,6 @@ struct ComparisonRequest {
   std::string file;                             ///< the dump's name in reports
   std::optional<std::string> line;              ///< the case, where the dump says none
   std::string weights_file;                     ///< of the run that wrote the dump; "": generated
-  const Weights* weights = nullptr;             ///< in place of a file's
   std::string golden;                           ///< a golden, in place of the two above
   std::vector<std::string> given;               ///< patterns of values that are not judged
   bounds::Fit fail_on = bounds::Fit::unlikely;  ///< best verdict that counts as a failure
@@ -45,10 +45,12 @@ struct Comparison {
   const dump::DumpedValue& dumped(const dump::Row& row) const { return values.dumped[row.dumped]; }
 };
 
-/// Judges a dump. Throws Error: "compare_weights" (the dump is of a weights file that is not
-/// named), "weights_model" (the weights are another model's), "golden_value" (the golden is
-/// damaged), and what reading claim, values, weights and golden throws.
-Comparison compare(const dump::Dump& dump, ComparisonRequest request);
+/// Judges a dump, with `weights` in place of a file's if they are given. Throws Error:
+/// "compare_weights" (the dump is of a weights file that is not named), "weights_model" (the
+/// weights are another model's), "golden_value" (the golden is damaged), and what reading claim,
+/// values, weights and golden throws.
+Comparison compare(const dump::Dump& dump, ComparisonRequest request,
+                   const Weights* weights = nullptr);
 
 /// Returns how many given values there are, which are not judged.
 std::int64_t count_given(const Comparison& of);

@@ -41,8 +41,7 @@ std::vector<int> wrong_ranks(const Comparison& of) {
   const dump::Row* const row = of.first();
   if (row == nullptr || of.dumped(*row).whole) return ranks;
   for (const auto& [chip, part] : row->wrong_parts)
-    ranks.push_back(of.request.golden.empty() ? of.claim.mesh.rank(of.dumped(*row).torus, chip)
-                                              : chip);
+    ranks.push_back(of.claim.mesh.rank(of.dumped(*row).torus, chip));
   std::sort(ranks.begin(), ranks.end());
   return ranks;
 }

@@ -18,7 +18,7 @@ std::string JunitReport::answered(const Case& c, const CaseAnswer& answered, con
   const auto [prefill, decode] = source_.phases(c);
   JunitCase one{fmt::format("{} {}", prefill, decode), print_case(c)};
   one.seconds = answered.seconds;
-  // Missing evidence is no pass.
+  // Missing evidence is never a pass.
   if (j.verdict != Verdict::equal) {
     one.outcome = JunitCase::Outcome::failed;
     one.message = fmt::format("{}: {}", to_string(j.verdict), j.explanation());

@@ -77,11 +77,12 @@ struct Row {
   /// Adds a number that is wrong on these chips.
   void add_wrong(const std::vector<int>& on, double off) {
     wrong += std::ssize(on);
-    for (const int chip : on) {
-      WrongPart& part = wrong_parts[chip];
-      ++part.wrong;
-      part.off = std::max(part.off, off);
-    }
+    for (const int chip : on) add_part(chip, off);
+  }
+  void add_part(int chip, double off) {
+    WrongPart& part = wrong_parts[chip];
+    ++part.wrong;
+    part.off = std::max(part.off, off);
   }
 
   /// Over the root mean square: the largest distance from exact, and the largest allowed.

@@ -104,9 +104,8 @@ class Judging {
         row.first = row.worst =
             WrongElement{o.chip, global_index(s.shape, o.place), in.low, in.high, o.actual};
         for (const Outlier& each : outliers) {
-          WrongPart& part = row.wrong_parts[each.chip];
-          ++part.wrong;
-          part.off = std::max(part.off, std::abs(each.actual - each.exact));
+          const bounds::Interval likely = each.allowed.likely_interval();
+          row.add_part(each.chip, std::max(likely.low - each.actual, each.actual - likely.high));
         }
       }
     }

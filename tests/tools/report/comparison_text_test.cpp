@@ -30,13 +30,22 @@ TEST(ComparisonText, NamesTheIndicesThatAreWrong) {
   EXPECT_FALSE(has(with_wrong_columns({}), "first divergence"));
 }
 
-TEST(ComparisonText, MarksAValueThatIsNotWhole) {
-  const JudgedDump dumps;
+constexpr const char* kGate = "decode.1.layer1.gate";
+
+/// All values whole, but for gate, of which each chip has a shard.
+dump::Dump with_gate_in_shards(const JudgedDump& dumps) {
   std::vector<dump::Written> values = dumps.run().values();
-  const dump::Written gate = dump::named(values, "decode.1.layer1.gate");
+  const dump::Written gate = dump::named(values, kGate);
   std::erase_if(values, [&](const dump::Written& w) { return w.name == gate.name; });
   dump::Dump dump = dumps.run().trace(values, "f32");
-  dump::Value& value = dumps.run().add(dump, gate, "BLF_z", 2);
+  dumps.run().add(dump, gate, "BLF_z", 2);
+  return dump;
+}
+
+TEST(ComparisonText, MarksAValueThatIsNotWhole) {
+  const JudgedDump dumps;
+  dump::Dump dump = with_gate_in_shards(dumps);
+  dump::Value& value = dump.values.find(kGate)->second;
   EXPECT_FALSE(has(comparison_text(dumps.judged(dump), false), "+ not every element is there\n"));
   for (const int x : {0, 1}) value.chips.erase({x, 0, 2});
   const std::string text = comparison_text(dumps.judged(dump), false);
@@ -47,11 +56,8 @@ TEST(ComparisonText, MarksAValueThatIsNotWhole) {
 
 TEST(ComparisonText, SaysWhereReplicasDiffer) {
   const JudgedDump dumps;
-  std::vector<dump::Written> values = dumps.run().values();
-  const dump::Written gate = dump::named(values, "decode.1.layer1.gate");
-  std::erase_if(values, [&](const dump::Written& w) { return w.name == gate.name; });
-  dump::Dump dump = dumps.run().trace(values, "f32");
-  dump::Value& value = dumps.run().add(dump, gate, "BLF_z", 2);
+  dump::Dump dump = with_gate_in_shards(dumps);
+  dump::Value& value = dump.values.find(kGate)->second;
   EXPECT_FALSE(has(comparison_text(dumps.judged(dump), false), "* its replicas differ\n"));
   dump::StoredArray& shard = value.chips.at({1, 0, 2});
   dump::poke(shard, 0, shard.at(0) + 1);

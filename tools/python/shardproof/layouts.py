@@ -24,7 +24,7 @@ class Layout:
     has a letter, and the axes that cut it, major to minor: chip (x, y, z) holds block (y·Z+z)·X+x
     of F. Axes that do not occur hold replicas.
 
-    Raises Error layout_c0 to layout_c3 for a text that is no layout."""
+    Raises Error layout_c0 to layout_c3 for a text that is not a layout."""
 
     def __init__(self, text: str) -> None:
         told = call("layout", text)
@@ -197,7 +197,7 @@ class Layout:
             for item in inside.split(",") if inside else []:
                 name, *said = item.strip().split(":")
                 if not set(said) <= {"partial", "natural"}:
-                    raise Error("layout_dims", f"'{word}': {':'.join(said)} is no order of blocks")
+                    raise Error("layout_dims", f"'{word}': {':'.join(said)} is not an order of blocks")
                 if "partial" in said:
                     partial += _axis(mesh, name)
                 else:
@@ -238,7 +238,7 @@ def _names(entry: Any) -> Sequence[str]:
 
 def _axis(mesh: Mapping[str, str], name: str) -> str:
     if name not in mesh:
-        raise Error("layout_mesh", f"{name} is no axis of the mesh {', '.join(mesh)}")
+        raise Error("layout_mesh", f"{name} is not an axis of the mesh {', '.join(mesh)}")
     return mesh[name]
 
 
