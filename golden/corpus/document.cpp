@@ -6,8 +6,8 @@
 #include <array>
 #include <cstring>
 
+#include "golden/trace/write/dump_file.h"
 #include "golden/trace/write/trace.h"
-#include "weights/hdf5/detail/writer.h"
 
 namespace shardproof::corpus {
 namespace {
@@ -32,23 +32,6 @@ void put_array(dump::Dump& golden, const std::string& name, const Shape& shape,
     std::memcpy(value.whole.bytes.data(), elements.data(), elements.size_bytes());
   golden.values.emplace(name, std::move(value));
   golden.order.push_back(name);
-}
-
-/// Writes `order` and `version` as integers, all other attributes as text.
-void put_attributes(const Hdf5Writer::Object& object, const Attributes& attributes) {
-  for (const auto& [name, value] : attributes)
-    if (name == "order" || name == "version")
-      object.put(name.c_str(), std::stoi(value));
-    else
-      object.put_text(name.c_str(), value);
-}
-
-template <class T>
-Hdf5Writer::Object dataset(const Hdf5Writer& file, const Hdf5Writer::Object& root,
-                           const std::string& name, const StoredArray& stored) {
-  std::vector<T> elements(stored.size());
-  if (!elements.empty()) std::memcpy(elements.data(), stored.bytes.data(), stored.bytes.size());
-  return file.dataset(root, name, stored.shape, elements);
 }
 
 std::string in_brackets(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
@@ -92,7 +75,8 @@ std::optional<std::string> difference(const std::string& name, const StoredArray
                        in_brackets(expected.shape));
   const auto size = static_cast<std::size_t>(bytes_of(expected.encoding));
   for (std::size_t i = 0; i < expected.size(); ++i)
-    if (std::memcmp(expected.bytes.data() + i * size, found.bytes.data() + i * size, size) != 0)
+    if (std::memcmp(expected.elements().data() + i * size, found.elements().data() + i * size,
+                    size) != 0)
       return fmt::format("{} is {:.9g}, expected {:.9g}", place(name, expected.shape, i),
                          found.at(i), expected.at(i));
   return std::nullopt;
@@ -139,27 +123,7 @@ void put(dump::Dump& golden, const std::string& name, const Shape& shape,
 }
 
 void save(const dump::Dump& golden, const std::filesystem::path& path) {
-  Hdf5Writer file(path, "golden_write");
-  {
-    const Hdf5Writer::Object root = file.root();
-    put_attributes(root, golden.attributes);
-    for (const std::string& name : golden.order) {
-      const dump::Value& value = golden.values.find(name)->second;
-      const StoredArray& stored = value.whole;
-      const Hdf5Writer::Object made = [&] {
-        switch (stored.encoding) {
-          case NumberFormat::int32:
-            return dataset<std::int32_t>(file, root, name, stored);
-          case NumberFormat::int8:
-            return dataset<std::int8_t>(file, root, name, stored);
-          default:
-            return dataset<float>(file, root, name, stored);
-        }
-      }();
-      put_attributes(made, value.attributes);
-    }
-  }
-  file.write();
+  write_dump(golden, path, "golden_write");
 }
 
 std::optional<std::string> first_difference(const dump::Dump& expected, const dump::Dump& golden) {

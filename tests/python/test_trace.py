@@ -194,6 +194,51 @@ def test_files_are_judged_as_traces_are(tmp_path, reference):
         sp.judge(tmp_path / "none.npz")
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ml_dtypes.bfloat16, np.float16])
+def test_a_saved_trace_has_the_same_verdict(tmp_path, reference, dtype):
+    def change(name, shards):
+        if name == "prefill.c0.layer0.gate":
+            shards[1][0] += 1
+        return shards
+
+    trace = trace_of(reference, change=change, dtype=dtype)
+    trace.save(tmp_path / "t.h5")
+    loaded, mine, file = sp.Trace.load(tmp_path / "t.h5"), sp.judge(trace), tmp_path / "t.h5"
+    for other in (sp.judge(loaded), sp.judge(file), sp.judge(str(file))):
+        assert list(other.values.items()) == list(mine.values.items())
+        assert other.first == mine.first == "prefill.c0.layer0.gate" and other.ranks == mine.ranks
+    loaded.save(tmp_path / "again.h5")
+    assert (tmp_path / "again.h5").read_bytes() == file.read_bytes()
+
+
+def test_a_trace_that_no_file_can_have_is_not_saved(tmp_path):
+    trace = sp.Trace("gen=1")
+    trace.add("a/b", np.zeros(2))
+    with pytest.raises(sp.Error, match='dump_value: "a/b"'):
+        trace.save(tmp_path / "t.h5")
+    with pytest.raises(sp.Error, match="trace_c1"):
+        sp.Trace("gen=1").save(tmp_path / "none" / "t.h5")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_arrays_are_read_where_they_are_if_asked_to(reference):
+    copied, lent = sp.Trace(reference.case), sp.Trace(reference.case)
+    for name, value in reference.items():
+        array = np.array(value)
+        copied.add(name, array)
+        lent.add(name, array, copy=False)
+        if name.endswith("prefill.c0.layer0.up"):
+            array[...] = 0
+    assert sp.judge(copied).right
+    assert sp.judge(lent).first == "prefill.c0.layer0.up"
+    # What must be converted is a copy, and lives as long as the trace.
+    turned = sp.Trace(reference.case)
+    for name, value in reference.items():
+        wide = value.dtype == np.float32 and value.ndim > 1
+        turned.add(name, np.asfortranarray(value.astype(np.float64)) if wide else value, copy=False)
+    assert sp.judge(turned).right
+
+
 def test_weights_of_the_program(reference):
     arrays = {name: np.array(array) for name, array in reference.weights.items()}
     arrays["layer0.w_up"][0, 0] += 1

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "golden/trace/write/dump_file.h"
 #include "tools/binding/objects.h"
 #include "tools/binding/shardproof.h"
 #include "tools/report/comparison_ci.h"
@@ -37,8 +38,10 @@ NumberFormat encoding_of(const std::string& word) {
   return at->second;
 }
 
-void add_array(dump::Dump& dump, const nlohmann::json& what, const void* numbers,
-               std::size_t bytes) {
+enum class Memory { copied, lent };
+
+void add_array(dump::Dump& dump, const nlohmann::json& what, const void* numbers, std::size_t bytes,
+               Memory memory) {
   const std::string name = what.at("name").get<std::string>();
   dump::StoredArray array{
       what.at("shape").get<Shape>(), encoding_of(what.at("encoding").get<std::string>()), {}};
@@ -46,7 +49,10 @@ void add_array(dump::Dump& dump, const nlohmann::json& what, const void* numbers
   if (static_cast<std::size_t>(element_count(array.shape)) * width != bytes)
     throw Error("dump_value", name + ": " + std::to_string(bytes) + " bytes are not its shape's");
   const auto* const from = static_cast<const std::byte*>(numbers);
-  array.bytes.assign(from, from + bytes);
+  if (memory == Memory::lent)
+    array.lent = {from, bytes};
+  else
+    array.bytes.assign(from, from + bytes);
   const auto [at, is_new] = dump.values.try_emplace(name);
   dump::Value& value = at->second;
   dump::Attributes attributes = attributes_of(what.value("attributes", nlohmann::json::object()));
@@ -111,7 +117,24 @@ char* shardproof_dump_load(const char* path, ShardproofObject** out) noexcept {
 char* shardproof_dump_add(ShardproofObject* object, const char* what, const void* numbers,
                           std::size_t bytes) noexcept {
   return answer([&] {
-    add_array(as<DumpObject>(object).dump, nlohmann::json::parse(what), numbers, bytes);
+    add_array(as<DumpObject>(object).dump, nlohmann::json::parse(what), numbers, bytes,
+              Memory::copied);
+    return nlohmann::json::object();
+  });
+}
+
+char* shardproof_dump_lend(ShardproofObject* object, const char* what, const void* numbers,
+                           std::size_t bytes) noexcept {
+  return answer([&] {
+    add_array(as<DumpObject>(object).dump, nlohmann::json::parse(what), numbers, bytes,
+              Memory::lent);
+    return nlohmann::json::object();
+  });
+}
+
+char* shardproof_dump_save(ShardproofObject* object, const char* path) noexcept {
+  return answer([&] {
+    write_dump(as<DumpObject>(object).dump, path);
     return nlohmann::json::object();
   });
 }

@@ -90,6 +90,12 @@ SHARDPROOF_API char* shardproof_dump_load(const char* path,
 /// The numbers, row-major, are copied.
 SHARDPROOF_API char* shardproof_dump_add(ShardproofObject* dump, const char* what,
                                          const void* numbers, size_t bytes) SHARDPROOF_NOEXCEPT;
+/// The same without a copy: the numbers must stay as they are as long as the dump.
+SHARDPROOF_API char* shardproof_dump_lend(ShardproofObject* dump, const char* what,
+                                          const void* numbers, size_t bytes) SHARDPROOF_NOEXCEPT;
+/// Writes a dump into an HDF5 file, which shardproof_dump_load reads as the same.
+SHARDPROOF_API char* shardproof_dump_save(ShardproofObject* dump,
+                                          const char* path) SHARDPROOF_NOEXCEPT;
 /// Judges a dump. `request` is {"file", "case", "weights_file", "golden", "given", "fail_on"}, each
 /// of which may be missing; `weights` may be null.
 SHARDPROOF_API char* shardproof_compare(ShardproofObject* dump, ShardproofObject* weights,

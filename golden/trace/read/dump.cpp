@@ -74,8 +74,10 @@ const std::string* find(const Attributes& attributes, std::string_view name) {
   return at == attributes.end() ? nullptr : &at->second;
 }
 
-std::optional<std::int64_t> place_in_run(const Value& value) {
-  const std::string* const given = find(value.attributes, "order");
+namespace {
+
+std::optional<std::int64_t> number(const Value& value, std::string_view attribute) {
+  const std::string* const given = find(value.attributes, attribute);
   if (given == nullptr) return std::nullopt;
   std::int64_t place = 0;
   const char* const end = given->data() + given->size();
@@ -83,17 +85,24 @@ std::optional<std::int64_t> place_in_run(const Value& value) {
   return error == std::errc() && at == end ? std::optional(place) : std::nullopt;
 }
 
-std::vector<std::string> in_order(const Dump& dump) {
+/// Sorts names by the numbers of an attribute; those without one follow in the order given.
+std::vector<std::string> sorted(const Dump& dump, std::string_view attribute) {
   std::vector<std::pair<std::int64_t, std::string>> names;
   for (const std::string& name : dump.order) {
-    const auto place = place_in_run(dump.values.find(name)->second);
+    const auto place = number(dump.values.find(name)->second, attribute);
     names.emplace_back(place.value_or(std::numeric_limits<std::int64_t>::max()), name);
   }
   stable_sort(names, [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::string> sorted;
-  for (auto& [order, name] : names) sorted.push_back(std::move(name));
-  return sorted;
+  std::vector<std::string> result;
+  for (auto& [place, name] : names) result.push_back(std::move(name));
+  return result;
 }
+
+}  // namespace
+
+std::optional<std::int64_t> place_in_run(const Value& value) { return number(value, "order"); }
+
+std::vector<std::string> in_order(const Dump& dump) { return sorted(dump, "order"); }
 
 Dump read_dump(const std::filesystem::path& path, Unread unread) {
   std::optional<Limits> limits;
@@ -108,6 +117,7 @@ Dump read_dump(const std::filesystem::path& path, Unread unread) {
     for (const auto& [name, value] : dump.values)
       if (unread == Unread::refused && !value.unread.empty())
         throw Error("dump_value", fmt::format("{:?} {}", name, value.unread));
+    dump.order = sorted(dump, kListed);
     return dump;
   } catch (const Error& error) {
     refuse(error.label(), path, error.message());

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +22,14 @@ struct StoredArray {
   Shape shape;
   NumberFormat encoding = NumberFormat::f32;  ///< little-endian
   std::vector<std::byte> bytes;
+  /// In place of `bytes` the elements in a caller's own memory, which outlives this and is not
+  /// changed.
+  std::span<const std::byte> lent = {};
 
-  std::size_t size() const { return bytes.size() / static_cast<std::size_t>(bytes_of(encoding)); }
+  std::span<const std::byte> elements() const { return lent.empty() ? bytes : lent; }
+  std::size_t size() const {
+    return elements().size() / static_cast<std::size_t>(bytes_of(encoding));
+  }
   /// Returns the exact number; NaN for an int64 beyond 2^53, which is not a value of any model.
   double at(std::size_t i) const;
 };
@@ -47,9 +54,14 @@ struct Value {
 struct Dump {
   Attributes attributes;
   std::map<std::string, Value, std::less<>> values;
-  std::vector<std::string> order;    ///< names of the values, in the file's order
+  /// Names of the values, in the file's order; that of an HDF5 file is alphabetical, unless their
+  /// attributes `listed` say otherwise.
+  std::vector<std::string> order;
   std::vector<std::string> ignored;  ///< groups and folders other than chips
 };
+
+/// The attribute of a value that says its place in the file's order where the container has none.
+inline constexpr std::string_view kListed = "listed";
 
 /// Returns the place in the run that a value declares (`order`, a number); nullopt if none.
 std::optional<std::int64_t> place_in_run(const Value& value);

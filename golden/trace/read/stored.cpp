@@ -12,7 +12,7 @@ double StoredArray::at(std::size_t i) const {
   constexpr std::int64_t kExact = std::int64_t{1} << 53;
   const auto width = static_cast<std::size_t>(bytes_of(encoding));
   std::uint64_t bits = 0;
-  std::memcpy(&bits, bytes.data() + i * width, width);
+  std::memcpy(&bits, elements().data() + i * width, width);
   const auto whole = std::bit_cast<std::int64_t>(bits);
   if (encoding == NumberFormat::int64 && (whole < -kExact || whole > kExact))
     return std::numeric_limits<double>::quiet_NaN();

@@ -74,7 +74,7 @@ class View {
 bool same(const StoredArray& a, std::size_t i, const StoredArray& b, std::size_t j) {
   if (a.encoding == b.encoding) {
     const auto size = static_cast<std::size_t>(bytes_of(a.encoding));
-    return std::memcmp(a.bytes.data() + i * size, b.bytes.data() + j * size, size) == 0;
+    return std::memcmp(a.elements().data() + i * size, b.elements().data() + j * size, size) == 0;
   }
   return std::bit_cast<std::uint64_t>(a.at(i)) == std::bit_cast<std::uint64_t>(b.at(j));
 }
@@ -94,7 +94,8 @@ std::optional<TraceDifference> arrays(const StoredArray& a, const StoredArray& b
   if (a.shape != b.shape)
     return TraceDifference{.why = fmt::format("shapes [{}] and [{}]", fmt::join(a.shape, ","),
                                               fmt::join(b.shape, ","))};
-  if (a.encoding == b.encoding && a.bytes == b.bytes) return std::nullopt;
+  if (a.encoding == b.encoding && std::ranges::equal(a.elements(), b.elements()))
+    return std::nullopt;
   for (std::size_t i = 0; i < a.size(); ++i)
     if (!same(a, i, b, i))
       return TraceDifference{.index = index_of(a.shape, i), .a = a.at(i), .b = b.at(i)};

@@ -25,7 +25,8 @@ std::vector<std::int32_t> int32s(const StoredArray& stored) {
   if (stored.encoding != NumberFormat::int32)
     throw Error("dump_layout", "numbers of the field regime are int32 words");
   std::vector<std::int32_t> words(stored.size());
-  std::memcpy(words.data(), stored.bytes.data(), stored.bytes.size());
+  const std::span<const std::byte> bytes = stored.elements();
+  if (!bytes.empty()) std::memcpy(words.data(), bytes.data(), bytes.size());
   return words;
 }
 

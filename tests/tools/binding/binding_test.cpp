@@ -111,6 +111,25 @@ TEST(Binding, JudgesADump) {
   ASSERT_EQ(
       label(shardproof_compare(dump.object, nullptr, R"({"file": "mine"})", &comparison.object)),
       "");
+  // Not copied, it is the same; and so it is from a file.
+  what["name"] = "prefill.c0.ids";
+  what["encoding"] = "int32";
+  Made lent, loaded;
+  ASSERT_EQ(label(shardproof_dump(attributes.dump().c_str(), &lent.object)), "");
+  EXPECT_EQ(label(shardproof_dump_lend(lent.object, what.dump().c_str(), ids, 4 * 18)), "");
+  EXPECT_EQ(label(shardproof_dump_lend(lent.object, what.dump().c_str(), ids, 4 * 17)),
+            "dump_value");
+  const Folder folder;
+  const std::string file = folder / "t.h5";
+  EXPECT_EQ(label(shardproof_dump_save(lent.object, file.c_str())), "");
+  EXPECT_EQ(label(shardproof_dump_save(lent.object, (file + "/none").c_str())), "trace_c1");
+  EXPECT_EQ(label(shardproof_dump_load(file.c_str(), &loaded.object)), "");
+  for (ShardproofObject* same : {lent.object, loaded.object}) {
+    Made other;
+    ASSERT_EQ(label(shardproof_compare(same, nullptr, R"({"file": "mine"})", &other.object)), "");
+    EXPECT_EQ(taken(shardproof_comparison(other.object, "json")),
+              taken(shardproof_comparison(comparison.object, "json")));
+  }
   for (const char* form : {"text", "quiet", "json", "html", "junit", "annotations"})
     EXPECT_NE(taken(shardproof_comparison(comparison.object, form))["text"], "") << form;
   EXPECT_EQ(label(shardproof_comparison(comparison.object, "pdf")), "binding_form");
@@ -125,6 +144,8 @@ TEST(Binding, RefusesWhatIsNoObjectOfItsKindAndWhatIsNoJson) {
   for (ShardproofObject* wrong : {weights.object, static_cast<ShardproofObject*>(nullptr)}) {
     EXPECT_EQ(label(shardproof_compare(wrong, nullptr, "{}", &out.object)), "binding_object");
     EXPECT_EQ(label(shardproof_dump_add(wrong, "{}", nullptr, 0)), "binding_object");
+    EXPECT_EQ(label(shardproof_dump_lend(wrong, "{}", nullptr, 0)), "binding_object");
+    EXPECT_EQ(label(shardproof_dump_save(wrong, "t.h5")), "binding_object");
     EXPECT_EQ(label(shardproof_reference_list(wrong)), "binding_object");
     EXPECT_EQ(label(shardproof_comparison(wrong, "text")), "binding_object");
     EXPECT_EQ(shardproof_reference_data(wrong, "x"), nullptr);

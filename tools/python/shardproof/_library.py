@@ -43,6 +43,8 @@ _ANSWERS: "dict[str, list[Any]]" = {
     "reference": [_TEXT, _OBJECT, _OUT], "reference_list": [_OBJECT],
     "dump": [_TEXT, _OUT], "dump_load": [_TEXT, _OUT],
     "dump_add": [_OBJECT, _TEXT, ctypes.c_void_p, ctypes.c_size_t],
+    "dump_lend": [_OBJECT, _TEXT, ctypes.c_void_p, ctypes.c_size_t],
+    "dump_save": [_OBJECT, _TEXT],
     "compare": [_OBJECT, _OBJECT, _TEXT, _OUT], "comparison": [_OBJECT, _TEXT],
 }
 

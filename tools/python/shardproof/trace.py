@@ -24,6 +24,7 @@ class Trace:
         self.case = case
         said = {"format": "shardproof trace", "version": "1", "case": case, **attributes}
         self._handle: Handle = make("dump", json.dumps(said))
+        self._lent: List[Any] = []  # arrays in whose memory the library reads
 
     @classmethod
     def load(cls, path: PathLike) -> "Trace":
@@ -31,15 +32,23 @@ class Trace:
         trace = cls.__new__(cls)
         trace.case = ""
         trace._handle = make("dump_load", str(path))
+        trace._lent = []
         return trace
+
+    def save(self, path: PathLike) -> None:
+        """Writes an HDF5 file, complete or not at all, which `load` and the program read. Raises
+        Error: trace_c1 if it cannot be written, dump_value for a name that a file cannot have."""
+        call("dump_save", self._handle, str(path))
 
     def add(self, name: str, value: Any, layout: Optional[Any] = None, *,
             chip: Optional[Sequence[int]] = None, given: bool = False,
-            rounding: Optional[str] = None, **attributes: Any) -> None:
+            rounding: Optional[str] = None, copy: bool = True, **attributes: Any) -> None:
         """Adds a value: a whole array; one stacked [X, Y, Z, ...]; a list or dict of shards, by
         rank (x·Y+y)·Z+z or by chip (x, y, z); or with `chip` one shard alone. `given`: it is an
-        operand of later values and not judged. `rounding` says where its formula rounds. Raises
-        Error dump_value for a type that cannot be read, or what is added twice."""
+        operand of later values and not judged. `rounding` says where its formula rounds. `copy=False`:
+        arrays are read where they are, if the library has their type and they are row-major; they
+        must not change before the trace is judged. Raises Error dump_value for a type that cannot
+        be read, or what is added twice."""
         if layout is not None:
             attributes["layout"] = str(layout)
         if given:
@@ -48,23 +57,26 @@ class Trace:
             attributes["rounding"] = rounding
         if isinstance(value, Mapping):
             for at, shard in value.items():
-                self._add(name, shard, attributes, tuple(at))
+                self._add(name, shard, attributes, tuple(at), copy)
         elif isinstance(value, list):
             for at, shard in zip(self._chips(), value):
-                self._add(name, shard, attributes, at)
+                self._add(name, shard, attributes, at, copy)
         else:
-            self._add(name, value, attributes, None if chip is None else tuple(chip))
+            self._add(name, value, attributes, None if chip is None else tuple(chip), copy)
 
     def _chips(self) -> List[Tuple[int, int, int]]:
         x, y, z = (int(n) for n in call("case", self.case)["torus"].split("x"))
         return [(i, j, k) for i in range(x) for j in range(y) for k in range(z)]
 
     def _add(self, name: str, value: Any, attributes: Mapping[str, Any],
-             chip: Optional[Tuple[int, ...]]) -> None:
+             chip: Optional[Tuple[int, ...]], copy: bool) -> None:
         array, encoding = encoded(name, value)
         what = {"name": name, "attributes": attributes, "encoding": encoding,
                 "shape": list(array.shape), "chip": None if chip is None else list(chip)}
-        call("dump_add", self._handle, json.dumps(what), array.ctypes.data, array.nbytes)
+        call("dump_add" if copy else "dump_lend", self._handle, json.dumps(what),
+             array.ctypes.data, array.nbytes)
+        if not copy:
+            self._lent.append(array)
 
 
 class Cause(NamedTuple):

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "weights/base/detail/replace_file.h"
+#include "weights/hdf5/detail/f16_type.h"
 #include "weights/hdf5/detail/handle.h"
 #include "weights/hdf5/detail/image.h"
 #include "weights/hdf5/detail/reader.h"
@@ -16,17 +17,28 @@ namespace {
 
 constexpr hsize_t kChunkBytes = hsize_t{1} << 20;
 
-/// HDF5 types of an element in the file and in memory.
-struct ElementType {
-  hid_t in_file, in_memory;
-};
-
-ElementType type_of(bool floating, std::size_t bytes) {
-  if (floating)
-    return bytes == sizeof(float) ? ElementType{H5T_IEEE_F32LE, H5T_NATIVE_FLOAT}
-                                  : ElementType{H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE};
-  return bytes == sizeof(std::int8_t) ? ElementType{H5T_STD_I8LE, H5T_NATIVE_INT8}
-                                      : ElementType{H5T_STD_I32LE, H5T_NATIVE_INT32};
+/// The HDF5 type of an element, in the file and in memory, which are both little-endian.
+Hdf5Handle type_of(NumberFormat format) {
+  switch (format) {
+    case NumberFormat::f64:
+      return {H5Tcopy(H5T_IEEE_F64LE), H5Tclose};
+    case NumberFormat::f32:
+      return {H5Tcopy(H5T_IEEE_F32LE), H5Tclose};
+    case NumberFormat::f16:
+      return f16_type(H5T_IEEE_F32LE);
+    case NumberFormat::bf16:
+      return {H5Tcopy(H5T_STD_U16LE), H5Tclose};
+    case NumberFormat::f8_e4m3:
+    case NumberFormat::f8_e5m2:
+      return {H5Tcopy(H5T_STD_U8LE), H5Tclose};
+    case NumberFormat::int8:
+      return {H5Tcopy(H5T_STD_I8LE), H5Tclose};
+    case NumberFormat::int32:
+      return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
+    case NumberFormat::int64:
+      return {H5Tcopy(H5T_STD_I64LE), H5Tclose};
+  }
+  return {H5I_INVALID_HID, H5Tclose};
 }
 
 /// Returns the chunk extents: whole minor dims while they fit, then part of the next.
@@ -145,15 +157,17 @@ Hdf5Writer::Object Hdf5Writer::create(const Object& parent, const std::string& n
   const Hdf5Handle options(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   need(untimed(options));
   if (storage == Storage::checked) {
-    const std::vector<hsize_t> chunk = chunk_of(dims, data.element_bytes);
+    const std::vector<hsize_t> chunk =
+        chunk_of(dims, static_cast<std::size_t>(bytes_of(data.format)));
     need(H5Pset_chunk(options.get(), rank, chunk.data()) >= 0 &&
          H5Pset_fletcher32(options.get()) >= 0);
   }
-  const ElementType type = type_of(data.floating, data.element_bytes);
-  Object object(*this, Hdf5Handle(H5Dcreate2(parent.handle_->get(), name.c_str(), type.in_file,
+  const Hdf5Handle type = type_of(data.format);
+  need(static_cast<bool>(type));
+  Object object(*this, Hdf5Handle(H5Dcreate2(parent.handle_->get(), name.c_str(), type.get(),
                                              space.get(), H5P_DEFAULT, options.get(), H5P_DEFAULT),
                                   H5Dclose));
-  need(data.bytes.empty() || H5Dwrite(object.handle_->get(), type.in_memory, H5S_ALL, H5S_ALL,
+  need(data.bytes.empty() || H5Dwrite(object.handle_->get(), type.get(), H5S_ALL, H5S_ALL,
                                       H5P_DEFAULT, data.bytes.data()) >= 0);
   return object;
 }
@@ -164,14 +178,14 @@ bool Hdf5Writer::has(const std::string& name, const Shape& shape, const Elements
   const std::string what = fmt::format("{:?}", target_.string());
   const Hdf5Object root({image_->file(), [](hid_t) -> herr_t { return 0; }}, label_, what);
   const Hdf5Dataset held(root.object(name, what));
-  const ElementType type = type_of(data.floating, data.element_bytes);
-  if (H5Tequal(held.type(), type.in_file) <= 0 ||
+  const Hdf5Handle type = type_of(data.format);
+  if (H5Tequal(held.type(), type.get()) <= 0 ||
       !std::equal(held.extents().begin(), held.extents().end(), shape.begin(), shape.end(),
                   [](hsize_t a, std::int64_t b) { return std::cmp_equal(a, b); }))
     return false;
   std::vector<std::byte> bytes(data.bytes.size());
   const hsize_t rows = held.extents().empty() ? 1 : held.extents().front();
-  need(bytes.empty() || !held.read_rows(0, rows, type.in_memory, bytes.data()));
+  need(bytes.empty() || !held.read_rows(0, rows, type.get(), bytes.data()));
   return std::equal(bytes.begin(), bytes.end(), data.bytes.begin());
 }
 

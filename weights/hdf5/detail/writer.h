@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weights/base/error.h"
+#include "weights/base/number_format.h"
 #include "weights/base/tensor.h"
 
 namespace shardproof {
@@ -57,7 +58,13 @@ class Hdf5Writer {
 
   Object root() const;
   Object group(const Object& parent, const std::string& name) const;
-  /// Writes a row-major dataset of little-endian f32, f64, int8 or int32; `data` is contiguous.
+  /// Writes a row-major dataset of little-endian elements; those of bf16 and f8 stand as unsigned
+  /// integers.
+  Object dataset(const Object& parent, const std::string& name, const Shape& shape,
+                 NumberFormat format, std::span<const std::byte> bytes) const {
+    return create(parent, name, shape, {format, bytes}, Storage::plain);
+  }
+  /// The same of f32, f64, int8 or int32; `data` is contiguous.
   template <class Data>
   Object dataset(const Object& parent, const std::string& name, const Shape& shape,
                  const Data& data, Storage storage = Storage::plain) const {
@@ -76,8 +83,7 @@ class Hdf5Writer {
 
  private:
   struct Elements {
-    bool floating;
-    std::size_t element_bytes;
+    NumberFormat format;
     std::span<const std::byte> bytes;
   };
 
@@ -85,7 +91,11 @@ class Hdf5Writer {
   static Elements elements(std::span<const T, n> data) {
     static_assert(std::is_same_v<T, float> || std::is_same_v<T, double> ||
                   std::is_same_v<T, std::int8_t> || std::is_same_v<T, std::int32_t>);
-    return {std::is_floating_point_v<T>, sizeof(T), std::as_bytes(data)};
+    return {std::is_same_v<T, float>         ? NumberFormat::f32
+            : std::is_same_v<T, double>      ? NumberFormat::f64
+            : std::is_same_v<T, std::int8_t> ? NumberFormat::int8
+                                             : NumberFormat::int32,
+            std::as_bytes(data)};
   }
 
   Object create(const Object& parent, const std::string& name, const Shape& shape,

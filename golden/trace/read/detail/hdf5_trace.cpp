@@ -12,6 +12,7 @@
 #include "golden/trace/read/detail/element_type.h"
 #include "golden/trace/read/detail/hdf5_attributes.h"
 #include "golden/trace/read/detail/place.h"
+#include "weights/hdf5/detail/f16_type.h"
 #include "weights/hdf5/detail/reader.h"
 
 namespace shardproof::dump {
@@ -25,20 +26,13 @@ constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;
   throw Error(label, fmt::format("{:?} {}", path, why));
 }
 
-/// f16 as h5py writes it, of the byte order of `like`: HDF5 1.10 has no predefined type for it.
-Hdf5Handle f16_type(hid_t like) {
-  Hdf5Handle type(H5Tcopy(like), H5Tclose);
-  if (!type || H5Tset_fields(type.get(), 15, 10, 5, 0, 10) < 0 || H5Tset_size(type.get(), 2) < 0 ||
-      H5Tset_ebias(type.get(), 15) < 0)
-    throw Error("dump_open", "f16 cannot be read: " + last_hdf5_failure().reason);
-  return type;
-}
-
 /// Returns nullopt for other types. Requires equality with a known type, because HDF5 reads out of
 /// bounds if a type declares its bits elsewhere.
 std::optional<ElementType> element_type(hid_t type) {
   using Kind = ElementType::Kind;
   const Hdf5Handle f16 = f16_type(H5T_IEEE_F32LE), big_f16 = f16_type(H5T_IEEE_F32BE);
+  if (!f16 || !big_f16)
+    throw Error("dump_open", "f16 cannot be read: " + last_hdf5_failure().reason);
   const struct {
     Kind kind;
     std::size_t bytes;
