@@ -6,6 +6,7 @@
 #include "golden/memo/oracle_memo.h"
 #include "golden/verify/verify.h"
 #include "tools/binding/boundary.h"
+#include "tools/binding/lines.h"
 #include "tools/binding/shardproof.h"
 #include "tools/runner/json_report.h"
 
@@ -13,9 +14,9 @@ namespace shardproof::binding {
 namespace {
 
 nlohmann::json described(const Case& c) {
-  return {{"case", print_case(c)},
+  return {{"case", with_text(print_case(c), c.model)},
           {"torus", c.torus.to_string()},
-          {"model", print_model(c.model)},
+          {"model", with_text(print_model(c.model), c.model)},
           {"batch", c.batch},
           {"prompt", c.prompt},
           {"chunk", c.chunk},
@@ -29,7 +30,7 @@ nlohmann::json described(const Case& c) {
 using namespace shardproof;
 using namespace shardproof::binding;
 
-int shardproof_interface() noexcept { return 1; }
+int shardproof_interface() noexcept { return 2; }
 
 const char* shardproof_missing_feature() noexcept { return missing_cpu_feature(); }
 
@@ -38,7 +39,7 @@ void shardproof_free(char* text) noexcept { std::free(text); }
 void shardproof_release(ShardproofObject* object) noexcept { delete object; }
 
 char* shardproof_case(const char* line) noexcept {
-  return answer([&] { return described(parse_case(line)); });
+  return answer([&] { return described(case_of(line)); });
 }
 
 char* shardproof_draw(std::uint64_t seed, std::uint64_t index) noexcept {
@@ -48,14 +49,15 @@ char* shardproof_draw(std::uint64_t seed, std::uint64_t index) noexcept {
 char* shardproof_simpler(const char* line) noexcept {
   return answer([&] {
     nlohmann::json lines = nlohmann::json::array();
-    for (const Case& c : cases::simpler(parse_case(line))) lines.push_back(print_case(c));
+    for (const Case& c : cases::simpler(case_of(line)))
+      lines.push_back(with_text(print_case(c), c.model));
     return nlohmann::json{{"cases", lines}};
   });
 }
 
 char* shardproof_verify(const char* line) noexcept {
   return answer([&] {
-    const Case c = parse_case(line);
+    const Case c = case_of(line);
     OracleMemo memo;
     const tools::CaseAnswer answered{verify_case(c, memo), 0.0};
     return tools::case_json({}, c, answered);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "golden/trace/write/dump_file.h"
+#include "tools/binding/lines.h"
 #include "tools/binding/objects.h"
 #include "tools/binding/shardproof.h"
 #include "tools/report/comparison_ci.h"
@@ -84,7 +85,11 @@ std::string form_of(const tools::Comparison& comparison, const std::string& form
 tools::ComparisonRequest request_of(const nlohmann::json& given) {
   tools::ComparisonRequest request;
   request.file = given.value("file", "dump");
-  if (given.contains("case")) request.line = given.at("case").get<std::string>();
+  if (given.contains("case")) {
+    GivenLine line(given.at("case").get<std::string>());
+    request.line = std::move(line.line);
+    request.text = std::move(line.text);
+  }
   request.weights_file = given.value("weights_file", "");
   request.golden = given.value("golden", "");
   request.given = given.value("given", std::vector<std::string>());

@@ -8,6 +8,7 @@
 #include "golden/trace/read/dump.h"
 #include "tools/binding/boundary.h"
 #include "tools/report/comparison.h"
+#include "weights/maps/load_model.h"
 #include "weights/storage/weights.h"
 
 namespace shardproof::binding {
@@ -37,6 +38,14 @@ struct DumpObject : ShardproofObject {
 struct ComparisonObject : ShardproofObject {
   explicit ComparisonObject(tools::Comparison of) : comparison(std::move(of)) {}
   tools::Comparison comparison;
+};
+
+/// A model of a text, in the sizes that a map gives for a config.
+struct MappedObject : ShardproofObject {
+  MappedObject(ModelMap of_map, MappedModel of) : map(std::move(of_map)), mapped(std::move(of)) {}
+  ModelMap map;
+  MappedModel mapped;
+  std::vector<std::string> unread;  ///< entries of the config that no line of the map reads
 };
 
 }  // namespace shardproof::binding

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/run/case.h"
+#include "tools/binding/lines.h"
 #include "tools/binding/objects.h"
 #include "tools/binding/shardproof.h"
 #include "weights/model/registry.h"
@@ -40,7 +41,7 @@ void list_values(const Case& c, ReferenceObject& reference) {
 char* shardproof_reference(const char* line, ShardproofObject* weights,
                            ShardproofObject** out) noexcept {
   return object_answer(out, [&] {
-    const Case c = parse_case(line);
+    const Case c = case_of(line);
     OracleMemo memo;
     auto reference = std::make_unique<ReferenceObject>();
     reference->known =

@@ -34,7 +34,9 @@ SHARDPROOF_API char* shardproof_layout(const char* text) SHARDPROOF_NOEXCEPT;
 SHARDPROOF_API char* shardproof_blocks(const char* layout, const char* torus,
                                        const char* shape) SHARDPROOF_NOEXCEPT;
 
-// Cases.
+// Cases. The line of a case or a model may be followed by the text of its model on lines of its
+// own, "model=my.model,E=64 batch=2\nmodel my\n...": the file my.model is then not read. Answers
+// have the text so.
 
 /// {"case": the whole line, "torus", "model", "letters": {"B": 24, ...}}.
 SHARDPROOF_API char* shardproof_case(const char* line) SHARDPROOF_NOEXCEPT;
@@ -60,6 +62,21 @@ SHARDPROOF_API char* shardproof_weights_import(const char* model, const char* ma
 SHARDPROOF_API char* shardproof_weights_of(const char* model, const char* tensors,
                                            const float* const* data,
                                            ShardproofObject** out) SHARDPROOF_NOEXCEPT;
+/// A model of a text in the sizes that a map, given as its text, reads from a config's JSON text.
+SHARDPROOF_API char* shardproof_mapped(const char* model, const char* map, const char* config,
+                                       ShardproofObject** out) SHARDPROOF_NOEXCEPT;
+/// {"model", "layers", "extents", "modules": [{"value", "name", "pattern", "take", "input",
+/// "dims"}], "tensors": names of those that are read, "unread": entries of the config that no line
+/// reads}.
+SHARDPROOF_API char* shardproof_mapped_list(ShardproofObject* mapped) SHARDPROOF_NOEXCEPT;
+/// Weights of a mapped model from f32 arrays by the names of its checkpoint, as
+/// shardproof_weights_of takes them; {"unread": names that no weight has}.
+SHARDPROOF_API char* shardproof_mapped_weights(ShardproofObject* mapped, const char* tensors,
+                                               const float* const* data,
+                                               ShardproofObject** out) SHARDPROOF_NOEXCEPT;
+/// Likewise from safetensors, a file or a directory.
+SHARDPROOF_API char* shardproof_mapped_files(ShardproofObject* mapped, const char* path,
+                                             ShardproofObject** out) SHARDPROOF_NOEXCEPT;
 /// {"model", "tensors": [{"name", "dims", "shape"}]}.
 SHARDPROOF_API char* shardproof_weights_list(ShardproofObject* weights) SHARDPROOF_NOEXCEPT;
 /// The f32 numbers of a weight, row-major, as long as the weights live; null if there is none.

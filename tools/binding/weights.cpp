@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tools/binding/lines.h"
 #include "tools/binding/objects.h"
 #include "tools/binding/shardproof.h"
 #include "weights/maps/load_model.h"
@@ -17,7 +18,7 @@ using namespace shardproof::binding;
 char* shardproof_weights_generate(const char* model, std::uint64_t seed,
                                   ShardproofObject** out) noexcept {
   return object_answer(out, [&] {
-    return std::make_unique<WeightsObject>(generate_weights(read_model(model), seed));
+    return std::make_unique<WeightsObject>(generate_weights(model_of(model), seed));
   });
 }
 
@@ -45,7 +46,7 @@ char* shardproof_weights_of(const char* model, const char* tensors, const float*
       t.data.assign(from, from + element_count(t.shape));
       all.emplace(tensor.at("name").get<std::string>(), std::move(t));
     }
-    Weights weights(read_model(model), std::move(all));
+    Weights weights(model_of(model), std::move(all));
     validate(weights);
     return std::make_unique<WeightsObject>(std::move(weights));
   });
@@ -58,7 +59,8 @@ char* shardproof_weights_list(ShardproofObject* object) noexcept {
     for (const WeightSpec& spec : weight_specs(weights.config(), weights.stored_type()))
       tensors.push_back(
           {{"name", spec.name}, {"dims", spec.dims}, {"shape", weights.at(spec.name).shape}});
-    return nlohmann::json{{"model", print_model(weights.config())}, {"tensors", tensors}};
+    return nlohmann::json{{"model", with_text(print_model(weights.config()), weights.config())},
+                          {"tensors", tensors}};
   });
 }
 

@@ -74,7 +74,8 @@ void judge(Comparison& found, const dump::Dump& dump, const Weights& weights) {
 }
 
 void judge_by_case(Comparison& found, const dump::Dump& dump, const Weights* weights) {
-  found.claim = dump::read_claim(dump.attributes, found.request.line);
+  found.claim = dump::read_claim(dump.attributes, found.request.line,
+                                 found.request.text ? &*found.request.text : nullptr);
   found.claim.operands.insert(found.claim.operands.end(), found.request.given.begin(),
                               found.request.given.end());
   dump::require_memory(found.claim.source_case);

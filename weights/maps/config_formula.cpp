@@ -151,6 +151,11 @@ class ConfigFormula::Evaluation {
   }
 
   Value call(const Part& part) const {
+    if (part.word == "get") {
+      if (part.args.size() != 1 || part.args[0].kind != Kind::name)
+        fail("get takes the name of an entry");
+      return within_64_bits(names_(part.args[0].word).value_or(Value()));
+    }
     std::vector<Value> args;
     for (const Part& arg : part.args) args.push_back(of(arg));
     const auto one = [&]() -> const Value& {
@@ -181,8 +186,8 @@ class ConfigFormula::Evaluation {
       return args[best];
     }
     fail(
-        fmt::format("{} is not a function of values; legal: abs, int, len, log, max, min, "
-                    "round, sqrt",
+        fmt::format("{} is not a function of values; legal: abs, get, int, len, log, max, "
+                    "min, round, sqrt",
                     part.word));
   }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,8 @@ class ConfigFormula {
   std::string_view called() const;
   /// Returns the values of the arguments of that call. Throws as value does.
   std::vector<Value> arguments(const Names& names) const;
+  /// Adds the names that the formula reads.
+  void add_names(std::set<std::string, std::less<>>& names) const { add_names(whole_, names); }
   const std::string& text() const { return text_; }
   /// Returns the beginning of a value as JSON, for messages; bytes that are not UTF-8 are replaced.
   static std::string shown(const Value& value);
@@ -47,6 +50,10 @@ class ConfigFormula {
     std::vector<Part> args;
     std::vector<std::string> keys;  ///< of a dict
   };
+  static void add_names(const Part& part, std::set<std::string, std::less<>>& names) {
+    if (part.kind == Kind::name) names.insert(part.word);
+    for (const Part& arg : part.args) add_names(arg, names);
+  }
   class Reader;
   class Evaluation;
 

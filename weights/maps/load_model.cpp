@@ -72,9 +72,9 @@ ModelConfig load_model(std::string_view line, const ModelText* given) {
 }
 
 MappedModel load_mapped_model(std::string_view line, const ModelMap& map,
-                              const ModelConfigFile& config) {
+                              const ModelConfigFile& config, const ModelText* text) {
   const ModelLine parts(line);
-  return mapped_model(parts, load_model_text(parts.file), map, config);
+  return mapped_model(parts, text != nullptr ? *text : load_model_text(parts.file), map, config);
 }
 
 ModelConfig read_model(std::string_view model, const ModelText* text) {

@@ -25,7 +25,7 @@ struct MappedModel {
 /// Reads "FILE.model[,KEY=VALUE...]" with the sizes that the map reads from a config; the line's
 /// keys take the place of the map's. Throws as load_model does.
 MappedModel load_mapped_model(std::string_view line, const ModelMap& map,
-                              const ModelConfigFile& config);
+                              const ModelConfigFile& config, const ModelText* text = nullptr);
 
 /// Reads the model of a case line: parse_model(), or load_model() of a text's file.
 ModelConfig read_model(std::string_view model, const ModelText* text = nullptr);

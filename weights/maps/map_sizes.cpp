@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "weights/json/strict_json.h"
+#include "weights/maps/rope_entries.h"
 #include "weights/maps/rope_tables.h"
 #include "weights/text/formula.h"
 
@@ -45,6 +46,24 @@ class Settings {
     }
   }
 
+  void require(const ModelMap::Requirement& requirement) const {
+    const Value value = requirement.formula.value(names());
+    if (value == true) return;
+    throw Error("model_map_c7",
+                fmt::format("the config's model is another: '{}' is {}", requirement.formula.text(),
+                            ConfigFormula::shown(value)));
+  }
+
+  /// Leaves a line out if its condition is false.
+  void choose(const std::optional<ConfigFormula>& condition, int line) {
+    if (!condition) return;
+    const Value value = condition->value(names());
+    if (!value.is_boolean())
+      throw Error("model_map_c2", fmt::format("'{}' is {}, neither true nor false",
+                                              condition->text(), ConfigFormula::shown(value)));
+    if (!value.get<bool>()) sizes_.left_out.insert(line);
+  }
+
   MappedSizes take() { return std::move(sizes_); }
 
  private:
@@ -56,10 +75,22 @@ class Settings {
     return [this, layer](const std::string& name) -> std::optional<Value> {
       if (layer && name == "n") return Value(*layer);
       if (const auto at = known_.find(name); at != known_.end()) return at->second;
-      if (const auto at = config_.find(name); at != config_.end()) return *at;
-      if (name == "rope_scaling") return Value();  // older configs do not have it
-      return std::nullopt;
+      return entry(name);
     };
+  }
+
+  /// Returns an entry of the config, also where it is one of rope_parameters.
+  std::optional<Value> entry(const std::string& name) const {
+    const auto own = config_.find(name);
+    const std::optional<Value> newer = rope_entry(config_, name);
+    if (newer && own != config_.end() && !own->is_null() && *own != *newer)
+      throw Error("model_map_c2",
+                  fmt::format("the config says {} as {}, and in rope_parameters as {}", name,
+                              ConfigFormula::shown(*own), ConfigFormula::shown(*newer)));
+    if (newer) return newer;
+    if (own != config_.end()) return *own;
+    if (name == "rope_scaling") return Value();  // older configs do not have it
+    return std::nullopt;
   }
 
   std::string truths(const ModelMap::Setting& setting) const {
@@ -102,6 +133,13 @@ ModelConfigFile load_config(const std::filesystem::path& path) {
   if (in.bad() || !in.is_open()) fail("cannot be read");
   if (text.size() > static_cast<std::size_t>(kMostConfig))
     fail(fmt::format("it has more than {} bytes", kMostConfig));
+  return parse_config(text, file.string());
+}
+
+ModelConfigFile parse_config(std::string_view text, const std::string& file) {
+  const auto fail = [&](const std::string& why) {
+    throw Error("model_map_f3", fmt::format("{}: {}", file, why));
+  };
   ModelConfigFile config =
       parse_strict_json(text, [&](const std::string& why) { fail(fmt::format("it {}", why)); });
   if (!config.is_object()) fail("it is no JSON object");
@@ -119,16 +157,42 @@ MappedSizes mapped_sizes(const ModelMap& map, const ModelText& text, const Model
                          const TextKeys& given) {
   require_names(map, text);
   Settings settings(text, config, given);
-  for (const ModelMap::Setting& setting : map.settings) {
+  const auto at_line = [&](int line, const auto& act) {
     try {
-      settings.set(setting);
+      act();
     } catch (const Error& error) {
-      throw Error(error.label(), map.where(setting.line) + error.message());
+      throw Error(error.label(), map.where(line) + error.message());
     }
-  }
+  };
+  for (const ModelMap::Requirement& requirement : map.requirements)
+    at_line(requirement.line, [&] { settings.require(requirement); });
+  for (const ModelMap::Setting& setting : map.settings)
+    at_line(setting.line, [&] { settings.set(setting); });
+  for (const ModelMap::Source& source : map.sources)
+    at_line(source.line, [&] { settings.choose(source.condition, source.line); });
+  for (const ModelMap::Module& module : map.modules)
+    at_line(module.line, [&] { settings.choose(module.condition, module.line); });
+  for (const ModelMap::Ignored& ignored : map.ignored)
+    at_line(ignored.line, [&] { settings.choose(ignored.condition, ignored.line); });
   MappedSizes sizes = settings.take();
   for (const auto& [key, value] : given) sizes.keys[key] = value;
   return sizes;
+}
+
+std::vector<std::string> unread_entries(const ModelMap& map, const ModelConfigFile& config) {
+  std::set<std::string, std::less<>> named;
+  const auto add = [&](const auto& lines) {
+    for (const auto& line : lines)
+      if (line.condition) line.condition->add_names(named);
+  };
+  for (const ModelMap::Setting& setting : map.settings) setting.formula.add_names(named);
+  for (const ModelMap::Requirement& required : map.requirements) required.formula.add_names(named);
+  add(map.sources), add(map.modules), add(map.ignored);
+  if (named.contains("rope_theta")) named.insert("rope_parameters");
+  std::vector<std::string> unread;
+  for (const auto& [name, value] : config.items())
+    if (!named.contains(name)) unread.push_back(name);
+  return unread;
 }
 
 }  // namespace shardproof

@@ -15,7 +15,7 @@ namespace {
 class WeightReader {
  public:
   WeightReader(const ModelMap& map, const TextModel& model, const MappedSizes& sizes,
-               const TensorFiles& checkpoint)
+               const TensorSource& checkpoint)
       : map_(map), model_(model), sizes_(sizes), checkpoint_(checkpoint) {}
 
   MappedWeights read() {
@@ -23,7 +23,11 @@ class WeightReader {
     for (std::int64_t layer = 0; layer < model_.sizes().layers; ++layer)
       add(TextSection::layer, layer);
     add(TextSection::head, -1);
-    for (const auto& [name, tensor] : checkpoint_.all())
+    for (const ModelMap::Ignored& ignored : map_.ignored)
+      for (std::int64_t layer = 0; layer < model_.sizes().layers; ++layer)
+        if (!sizes_.left_out.contains(ignored.line))
+          read_.insert(ModelMap::name_in(ignored.tensor, layer, 0));
+    for (const std::string& name : checkpoint_.names())
       if (!read_.contains(name)) weights_.unread.push_back(name);
     return std::move(weights_);
   }
@@ -56,7 +60,7 @@ class WeightReader {
   Tensor stored(const TextWeight& weight, const std::string& id, std::int64_t layer) {
     std::vector<std::string> tried;
     for (const ModelMap::Source& source : map_.sources) {
-      if (source.weight != weight.name) continue;
+      if (source.weight != weight.name || sizes_.left_out.contains(source.line)) continue;
       const std::string first = ModelMap::name_in(source.tensor, layer, 0);
       if (!checkpoint_.has(first)) {
         tried.push_back(first);
@@ -116,7 +120,7 @@ class WeightReader {
   const ModelMap& map_;
   const TextModel& model_;
   const MappedSizes& sizes_;
-  const TensorFiles& checkpoint_;
+  const TensorSource& checkpoint_;
   std::set<std::string> read_;
   std::string last_name_;
   Tensor last_;
@@ -126,7 +130,7 @@ class WeightReader {
 }  // namespace
 
 MappedWeights mapped_weights(const ModelMap& map, const TextModel& model, const MappedSizes& sizes,
-                             const TensorFiles& checkpoint) {
+                             const TensorSource& checkpoint) {
   return WeightReader(map, model, sizes, checkpoint).read();
 }
 

@@ -21,8 +21,8 @@ struct MappedWeights {
 /// Reads the weights of a model from a checkpoint, and makes the map's tables. Throws Error, each
 /// naming weight and line: "model_map_c4" (no tensor of the map for a weight is there, or the map
 /// has none), "model_map_c5" (a tensor of another shape), "model_map_c6" (a table that cannot be
-/// made), and what TensorFiles throws.
+/// made), and what the source throws.
 MappedWeights mapped_weights(const ModelMap& map, const TextModel& model, const MappedSizes& sizes,
-                             const TensorFiles& checkpoint);
+                             const TensorSource& checkpoint);
 
 }  // namespace shardproof

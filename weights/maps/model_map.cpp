@@ -74,8 +74,16 @@ class MapReader {
     } else if (first == "case") {
       for (auto& entry : ConfigFormula::parse_settings(words.rest()))
         map_.example.push_back(std::move(entry));
+    } else if (first == "require") {
+      map_.requirements.push_back({ConfigFormula::parse(words.rest()), number_});
+    } else if (first == "ignore") {
+      const std::string tensor = name_of(words);
+      map_.ignored.push_back({tensor, condition_of(words), number_});
+      if (!words.rest().empty()) fail("write ignore TENSOR [if FORMULA]");
     } else if (first != "grow") {
-      fail("a line is hf, case, NAME = FORMULA, WEIGHT < TENSOR PATTERN or VALUE ~ MODULE PATTERN");
+      fail(
+          "a line is hf, case, require, ignore, NAME = FORMULA, WEIGHT < TENSOR PATTERN or VALUE ~ "
+          "MODULE PATTERN");
     }
   }
 
@@ -107,22 +115,33 @@ class MapReader {
     return count;
   }
 
+  static std::optional<ConfigFormula> condition_of(Words& words) {
+    if (!words.take("if")) return std::nullopt;
+    ConfigFormula condition = ConfigFormula::parse(words.rest());
+    words = Words("");
+    return condition;
+  }
+
   void read_source(const std::string& weight, Words& words) {
     const std::string tensor = name_of(words), pattern = words.next();
     const auto take = static_cast<std::size_t>(count_behind(words, "take"));
     const std::int64_t skip = count_behind(words, "skip");
+    auto condition = condition_of(words);
     if (pattern.empty() || !words.rest().empty() || !is_model_name(weight))
-      fail("write WEIGHT < TENSOR PATTERN [take N] [skip N]");
-    map_.sources.push_back({weight, tensor, TensorPattern::parse(pattern, take, skip), number_});
+      fail("write WEIGHT < TENSOR PATTERN [take N] [skip N] [if FORMULA]");
+    map_.sources.push_back(
+        {weight, tensor, TensorPattern::parse(pattern, take, skip), std::move(condition), number_});
   }
 
   void read_module(const std::string& value, Words& words) {
     const std::string module = name_of(words), pattern = words.next();
     const auto take = static_cast<std::size_t>(count_behind(words, "take"));
     const bool input = words.take("input");
+    auto condition = condition_of(words);
     if (pattern.empty() || !words.rest().empty() || !is_model_name(value))
-      fail("write VALUE ~ MODULE PATTERN [take N] [input]");
-    map_.modules.push_back({value, module, TensorPattern::parse(pattern, take, 0), input, number_});
+      fail("write VALUE ~ MODULE PATTERN [take N] [input] [if FORMULA]");
+    map_.modules.push_back({value, module, TensorPattern::parse(pattern, take, 0), input,
+                            std::move(condition), number_});
   }
 
   ModelMap& map_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,10 +22,22 @@ struct ModelMap {
     ConfigFormula formula;
     int line = 0;
   };
+  /// "require hidden_act == 'silu'": what a config must say for the text to be its model.
+  struct Requirement {
+    ConfigFormula formula;
+    int line = 0;
+  };
   /// "wq < model.layers.{n}.self_attn.q_proj.weight (HQ)E": where a weight's numbers are.
   struct Source {
     std::string weight, tensor;  ///< the tensor with {n} for the layer and {x} for the expert
     TensorPattern pattern;
+    std::optional<ConfigFormula> condition;  ///< the line holds for configs of which this is true
+    int line = 0;
+  };
+  /// "ignore transformer.h.{n}.attn.masked_bias": a tensor that is no weight.
+  struct Ignored {
+    std::string tensor;
+    std::optional<ConfigFormula> condition;
     int line = 0;
   };
   /// "norm ~ model.layers.{n}.input_layernorm BLE": which module shows a value.
@@ -32,12 +45,15 @@ struct ModelMap {
     std::string value, module;
     TensorPattern pattern;
     bool input = false;  ///< what it is given, otherwise what it returns
+    std::optional<ConfigFormula> condition;
     int line = 0;
   };
 
   std::string file, model_class, config_class;
   std::vector<std::pair<std::string, ConfigFormula>> example;  ///< entries of a small config.json
   std::vector<Setting> settings;
+  std::vector<Requirement> requirements;
+  std::vector<Ignored> ignored;
   std::vector<Source> sources;  ///< of one weight the first whose tensor is there
   std::vector<Module> modules;
 

@@ -76,12 +76,16 @@ TensorFiles TensorFiles::open(const std::filesystem::path& path) {
   return files;
 }
 
+std::vector<std::string> TensorFiles::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors_) names.push_back(name);
+  return names;
+}
+
 Tensor TensorFiles::read(std::string_view name) const {
   const auto at = tensors_.find(name);
   if (at == tensors_.end()) {
-    std::vector<std::string> names;
-    for (const auto& [other, tensor] : tensors_) names.push_back(other);
-    const std::string near = nearest(name, names);
+    const std::string near = nearest(name, names());
     throw Error("tensors_name",
                 fmt::format("{}: no tensor {}{}", path_.string(), name,
                             near.empty() ? "" : fmt::format("; did you mean {}?", near)));

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "weights/base/error.h"
+#include "weights/maps/load_model.h"
+#include "weights/safetensors/tensor_files.h"
 #include "weights/storage/weights.h"
 
 namespace shardproof {
@@ -28,5 +30,9 @@ struct ImportedWeights {
 /// text's, and what load_model_map, load_config, load_mapped_model, TensorFiles::open,
 /// mapped_weights, validate and require_memory throw.
 ImportedWeights import_weights(const CheckpointSource& source);
+
+/// Reads the weights of a model whose sizes are known already. Throws what import_weights does.
+ImportedWeights read_weights(const ModelMap& map, const MappedModel& mapped,
+                             const TensorSource& checkpoint);
 
 }  // namespace shardproof

@@ -118,7 +118,8 @@ void require_same_values(const Case& given, const Case& theirs) {
   differ("sample", sampling(given), sampling(theirs));
 }
 
-Claim read_claim(const dump::Attributes& attributes, const std::optional<std::string>& line) {
+Claim read_claim(const dump::Attributes& attributes, const std::optional<std::string>& line,
+                 const ModelText* text_of_line) {
   const Reader reader(attributes);
   dump::require_trace(attributes);
   const std::string* const own = reader.text("case");
@@ -129,7 +130,7 @@ Claim read_claim(const dump::Attributes& attributes, const std::optional<std::st
   if (const std::string* const of_file = reader.text("text_of_model"))
     text = parse_model_text(*of_file, "text_of_model");
   const auto theirs_of = [&] { return parse_case(*own, {}, text ? &*text : nullptr); };
-  claim.source_case = line ? parse_case(*line) : theirs_of();
+  claim.source_case = line ? parse_case(*line, {}, text_of_line) : theirs_of();
   require_one_torus(claim.source_case, "a trace");
   require_keys_of_text(claim.source_case);
   if (own != nullptr && line) {

@@ -39,7 +39,8 @@ struct Claim {
 /// Throws Error: "dump_format" (format or version),
 /// "compare_case" (no case; or one that differs from the trace's, naming the key), "dump_attribute"
 /// (a meaningless attribute, by name and value), and what parse_case and Mesh::parse throw.
-Claim read_claim(const dump::Attributes& attributes, const std::optional<std::string>& line);
+Claim read_claim(const dump::Attributes& attributes, const std::optional<std::string>& line,
+                 const ModelText* text_of_line = nullptr);
 
 /// Checks that two cases agree in everything that the values of a run depend on, which excludes
 /// torus, strategies and the order of sums. Throws Error("compare_case", ...) naming the key.

@@ -7,11 +7,13 @@
     sp.check(trace)
 """
 from ._library import Error
+from .architectures import Architecture
 from .cases import case, draw, simpler, verify
 from .layouts import Layout
+from .modules import Module
 from .reference import Reference, Weights
 from .trace import Cause, Trace, Verdict, check, judge
 
 __version__ = "0.1.0"
-__all__ = ["Cause", "Error", "Layout", "Reference", "Trace", "Verdict", "Weights", "case", "check",
-           "draw", "judge", "simpler", "verify"]
+__all__ = ["Architecture", "Cause", "Error", "Layout", "Module", "Reference", "Trace", "Verdict",
+           "Weights", "case", "check", "draw", "judge", "simpler", "verify"]

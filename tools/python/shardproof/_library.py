@@ -8,9 +8,9 @@ import os
 import pathlib
 import platform
 import re
-from typing import Any, Optional
+from typing import Any, Optional, Tuple
 
-_INTERFACE = 1
+_INTERFACE = 2
 
 
 class Error(Exception):
@@ -39,6 +39,9 @@ _ANSWERS: "dict[str, list[Any]]" = {
     "weights_generate": [_TEXT, _SEED, _OUT], "weights_load": [_TEXT, _OUT],
     "weights_import": [_TEXT, _TEXT, _TEXT, _TEXT, _OUT],
     "weights_of": [_TEXT, _TEXT, ctypes.POINTER(ctypes.c_void_p), _OUT],
+    "mapped": [_TEXT, _TEXT, _TEXT, _OUT], "mapped_list": [_OBJECT],
+    "mapped_weights": [_OBJECT, _TEXT, ctypes.POINTER(ctypes.c_void_p), _OUT],
+    "mapped_files": [_OBJECT, _TEXT, _OUT],
     "weights_list": [_OBJECT], "weights_save": [_OBJECT, _TEXT],
     "reference": [_TEXT, _OBJECT, _OUT], "reference_list": [_OBJECT],
     "dump": [_TEXT, _OUT], "dump_load": [_TEXT, _OUT],
@@ -129,8 +132,13 @@ def call(name: str, *arguments: Any) -> Any:
     return answer
 
 
+def make_told(name: str, *arguments: Any) -> Tuple[Handle, Any]:
+    """The object that a function makes, and what it says of it."""
+    out = ctypes.c_void_p()
+    told = call(name, *arguments, ctypes.byref(out))
+    return Handle(out.value or 0), told
+
+
 def make(name: str, *arguments: Any) -> Handle:
     """The object that a function makes."""
-    out = ctypes.c_void_p()
-    call(name, *arguments, ctypes.byref(out))
-    return Handle(out.value or 0)
+    return make_told(name, *arguments)[0]

@@ -22,7 +22,10 @@ class Trace:
 
     def __init__(self, case: str, **attributes: Any) -> None:
         self.case = case
-        said = {"format": "shardproof trace", "version": "1", "case": case, **attributes}
+        line, _, text = case.partition("\n")
+        said = {"format": "shardproof trace", "version": "1", "case": line, **attributes}
+        if text:
+            said["text_of_model"] = text
         self._handle: Handle = make("dump", json.dumps(said))
         self._lent: List[Any] = []  # arrays in whose memory the library reads
 

@@ -1,0 +1,155 @@
+"""Each architecture of the package against transformers: a small random model in f32 (biases and
+gains random too) runs prefill and two decode steps; what its modules show is judged by the text, in
+the sizes that the map reads from the config as it would be saved. A right run must be right; a
+changed theta, a dropped bias and a wrong gain must be seen where they are. Prints a line a row and
+exits with 1 on a failure.
+
+    PYTHONPATH=tools/python SHARDPROOF_LIBRARY=build/libshardproof.so \\
+      python tests/peers/torch/architectures_check.py [NAME ...]
+"""
+import json
+import pathlib
+import re
+import sys
+import time
+
+import numpy as np
+import torch
+import transformers
+
+import shardproof as sp
+
+BATCH, PROMPT, GEN = 2, 5, 3
+SMALL = dict(vocab_size=48, hidden_size=48, num_hidden_layers=2, num_attention_heads=6,
+             num_key_value_heads=2, intermediate_size=40, max_position_embeddings=64)
+LLAMA3 = dict(rope_type="llama3", rope_theta=5e5, factor=8.0, low_freq_factor=1.0,
+              high_freq_factor=4.0, original_max_position_embeddings=16)
+
+
+def rows():
+    """Of each row its name, the model's class, the config's class and its entries."""
+    for line in pathlib.Path(__file__).with_name("architectures_check.txt").read_text().splitlines():
+        words = line.split("#")[0].split(maxsplit=2)
+        if words:
+            more = eval(f"dict({words[2]})", {"LLAMA3": LLAMA3}) if len(words) > 2 else {}
+            model = getattr(transformers, words[1])
+            yield words[0], model, model.config_class(**{**SMALL, **more})
+
+
+def randomize(model, seed):
+    """Numbers for all parameters: gains from 0.5 to 1.5, biases of size 0.1, and matrices that
+    keep values of size 1."""
+    draw = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            p.copy_(torch.randn(p.shape, generator=draw))
+            if name.endswith("bias"):
+                p.mul_(0.1)
+            elif p.dim() == 1 or "norm" in name:
+                p.mul_(0.1).add_(0.0 if "Gemma" in type(model).__name__ else 1.0)
+            elif "embed" not in name:
+                p.mul_(p.shape[-1] ** -0.5)
+
+
+def run(model, arch, ids):
+    """The values by name of prefill and decode steps, as the modules show them."""
+    shown, passes = {}, ["prefill.c0", *(f"decode.{i}" for i in range(1, GEN))]
+    hooks, tree = [], dict(model.named_modules())
+    for name in {m.name for m in arch.modules()}:
+        def hook(module, args, kwargs, out, name=name):
+            given = args[0] if args else next(iter(kwargs.values()))
+            shown[name] = (given, out[0] if isinstance(out, tuple) else out)
+        hooks.append(tree[name].register_forward_hook(hook, with_kwargs=True))
+    values, cache = {}, transformers.DynamicCache(config=model.config)
+    for at, step in enumerate(passes):
+        values[f"{step}.ids"] = ids.numpy().astype(np.int32)
+        with torch.no_grad():
+            logits = model(ids, cache=cache, use_cache=True).logits
+        for module in arch.modules():
+            array = shown[module.name][0 if module.input else 1].detach().clone()
+            values[f"{step}.{module.value}"] = module.of(array, arch.extents).numpy()
+        values[f"{step}.logits"] = logits.numpy()
+        ids = logits[:, -1].argmax(-1, keepdim=True)
+    for hook in hooks:
+        hook.remove()
+    return values
+
+
+def judged(arch, values, weights):
+    trace = sp.Trace(arch.case(batch=BATCH, prompt=PROMPT, gen=GEN), weights="file")
+    for name, value in values.items():
+        trace.add(name, value)
+    return sp.judge(trace, weights)
+
+
+def theta(model):
+    for module in model.modules():
+        if hasattr(module, "inv_freq"):
+            module.inv_freq = module.inv_freq * 0.9
+        if hasattr(module, "embed_positions"):
+            module.embed_positions = module.embed_positions.roll(1, 0)
+
+
+def changed(pattern, change):
+    def act(model):
+        names = [n for n, _ in model.named_parameters() if re.search(pattern, n)]
+        with torch.no_grad():
+            change(model.get_parameter(names[-1]))
+    act.pattern = pattern
+    return act
+
+
+FAULTS = {"theta": theta, "bias dropped": changed(r"\.1\..*(?<!norm)\.bias$", lambda p: p.zero_()),
+          "gain": changed(r"\.1\..*(norm|ln_\w+)\.weight$", lambda p: p[0].mul_(1.001))}
+
+
+def check(name, kind, config):
+    """The failures of one row."""
+    config._attn_implementation = "eager"
+    model = kind(config).eval()
+    randomize(model, 7)
+    state = {n: p.detach().clone().numpy() for n, p in model.state_dict().items()}
+    arch = sp.Architecture.of(json.loads(config.to_json_string()))
+    weights = arch.weights(state)
+    ids = torch.randint(0, config.vocab_size, (BATCH, PROMPT),
+                        generator=torch.Generator().manual_seed(3))
+    told, failures = [], []
+    right = judged(arch, run(model, arch, ids), weights)
+    unseen = [v for v, fit in right.values.items() if fit == "not judged" and not v.endswith(".ids")]
+    if not right.right or unseen:
+        failures.append(f"right run: {right.sentence} {unseen[:5]}")
+    for fault, act in FAULTS.items():
+        if hasattr(act, "pattern") and not any(re.search(act.pattern, n) for n in state):
+            continue
+        broken = kind(config).eval()
+        broken.load_state_dict(model.state_dict())
+        act(broken)
+        verdict = judged(arch, run(broken, arch, ids), weights)
+        told.append(f"{fault}: {verdict.sentence}")
+        if verdict.right:
+            failures.append(f"{fault} is not seen")
+    return len(right.values), arch.unread, told, failures
+
+
+def main(names):
+    failed = False
+    for name, kind, config in rows():
+        if names and name not in names:
+            continue
+        begin = time.time()
+        try:
+            judged_values, unread, told, failures = check(name, kind, config)
+        except sp.Error as error:
+            judged_values, unread, told, failures = 0, {}, [], [str(error)]
+        failed = failed or bool(failures)
+        print(f"{name:24} {'FAILED' if failures else 'right'} {judged_values:4} values "
+              f"{time.time() - begin:5.1f} s", *(["unread", unread] if unread else []))
+        for line in failures + (told if names else []):
+            print("   ", line)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    sys.exit(main(sys.argv[1:]))
