@@ -58,7 +58,8 @@ def run(model, arch, ids):
     for name in {m.name for m in arch.modules()}:
         def hook(module, args, kwargs, out, name=name):
             given = args[0] if args else next(iter(kwargs.values()))
-            shown[name] = (given, out[0] if isinstance(out, tuple) else out)
+            out = out[0] if isinstance(out, tuple) else out
+            shown[name] = (given.clone(), out.clone())
         hooks.append(tree[name].register_forward_hook(hook, with_kwargs=True))
     values, cache = {}, transformers.DynamicCache(config=model.config)
     for at, step in enumerate(passes):
@@ -66,7 +67,7 @@ def run(model, arch, ids):
         with torch.no_grad():
             logits = model(ids, cache=cache, use_cache=True).logits
         for module in arch.modules():
-            array = shown[module.name][0 if module.input else 1].detach().clone()
+            array = shown[module.name][0 if module.input else 1].detach()
             values[f"{step}.{module.value}"] = module.of(array, arch.extents).numpy()
         values[f"{step}.logits"] = logits.numpy()
         ids = logits[:, -1].argmax(-1, keepdim=True)
