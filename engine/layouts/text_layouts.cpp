@@ -38,7 +38,11 @@ TextLayouts::TextLayouts(const LayoutTable& table, const TextModel& model, const
                   fmt::format("{} has no line '{} : LAYOUT'", table_.name, value));
   };
   residual_ = required("in").steps[0].layout;
-  attend_ = required("attend").steps[0].layout;
+  // A text without heads has nothing that is laid out by them.
+  if (model.extent('H') == 0 && table_.find("attend") == nullptr)
+    attend_ = Layout({{'B', residual_.axes('B')}, {'L', {}}, {'H', {}}, {'Q', {}}}, {});
+  else
+    attend_ = required("attend").steps[0].layout;
   if (!attend_.axes('L').with(attend_.axes('Q')).empty())
     throw refused("layouts_c12", required("attend").line,
                   fmt::format("attend is {}: the attention of a model's text is not sharded over L",

@@ -8,6 +8,7 @@
 #include "engine/run/plan_types.h"
 #include "golden/verify/verify.h"
 #include "tests/golden/text/text_case.h"
+#include "tests/weights/expect_error.h"
 
 namespace shardproof {
 namespace {
@@ -107,6 +108,61 @@ TEST(CachesOfTexts, AreContractedWithTheStream) {
                            "h : BMF = append(hidden, pos)\n"
                            "e : BLM where see = einsum(BLF,BMF->BLM; hidden, h)\n"
                            "out : BLE = store(add(add(mid, ffn_out), max(add(d, e), M)))"}}));
+}
+
+constexpr std::string_view kWithoutHeads = R"(model mlp
+dim E d_model
+dim F d_ff
+dim V vocabulary
+number eps
+small layers=2, E=24, F=48, V=48, eps=1e-5
+
+embedding
+weight table : VE
+embed : BLE = store(gather(table, ids, V))
+far : BLM = sub(slot, pos)
+see : BLM = within(far, -inf, 0)
+
+layer
+weight g : E is gain
+weight w_up : EF
+weight w_out : FE
+norm : BLE = store(mul(div(in, sqrt(add(mean(mul(in, in), E), eps))), g))
+c : BME = append(norm, pos)
+near : BLM where see = einsum(BLE,BME->BLM; norm, c)
+hidden : BLF = store(silu(einsum(BLE,EF->BLF; norm, w_up)))
+ffn_out : BLE = store(einsum(BLF,FE->BLE; hidden, w_out))
+out : BLE = store(add(add(in, ffn_out), max(near, M)))
+
+head
+weight unembed : VE
+logits : BLV = store(einsum(BLE,VE->BLV; in, unembed))
+)";
+
+/// A layer that has no heads needs no line `attend`; its caches have the stream's rows.
+TEST(TextWithoutHeads, IsShardedByATableWithoutAttend) {
+  const Strategy strategy(parse_layouts("layouts rows\nin : B_yLE_xz\nweights : E_x F_z\n"
+                                        "hidden : B_yLF_z\n",
+                                        "rows.layouts")
+                              .at(0));
+  for (const char* torus : {"2x2x2", "3x1x4", "1x3x1"}) {
+    OracleMemo memo;
+    Case c = case_with_text(parse_model_text(kWithoutHeads),
+                            fmt::format("torus={} batch=6 prompt=4", torus));
+    c.prefill = c.decode = strategy;
+    const Judgement judgement = verify_case(c, memo);
+    EXPECT_EQ(judgement.verdict, Verdict::equal) << c << "\n" << judgement.reason();
+    const RunPlan plan = make_plan(c);
+    EXPECT_EQ(plan.decode.caches(0).at(0).second, Layout::parse("B_yME")) << torus;
+  }
+}
+
+/// A text with heads needs it.
+TEST(TextWithHeads, NeedsALineAttend) {
+  Case c = case_with_text(gpt_with({}), "torus=2x2x2 batch=8 prompt=4");
+  c.prefill = c.decode = Strategy(
+      parse_layouts("layouts rows\nin : B_yLE_xz\nweights : E_x F_z H_z\n", "rows.layouts").at(0));
+  EXPECT_EQ(label_of([&] { make_plan(c); }), "layouts_c5");
 }
 
 /// What no step computes is refused before a run, by the rule that its program breaks.
