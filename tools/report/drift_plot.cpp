@@ -57,7 +57,8 @@ std::string drift_plot(const Comparison& of) {
         kLeft, y, kWidthOfPlot, y + 4, power);
   }
   return fmt::format(
-      "<div class=\"wide\"><svg id=\"drift\" role=\"img\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
+      "<div class=\"wide\"><svg id=\"drift\" role=\"img\" viewBox=\"0 0 {0} {1}\" "
+      "width=\"{0}\" "
       "height=\"{1}\" aria-label=\"drift of each value\">\n{2}{3}<text x=\"{4}\" y=\"{5}\">values "
       "in the order of the run</text>\n</svg></div>\n",
       kWidthOfPlot, kHeight, axis, marks, kLeft, kHeight - 2);

@@ -16,6 +16,9 @@ namespace {
 
 using bounds::Fit;
 
+/// Rows that a browser lays out together: of a table of ten thousand all, before it shows any.
+constexpr std::size_t kRowsOfTable = 100;
+
 /// Numbers words by the order in which they occur.
 class Order {
  public:
@@ -63,6 +66,18 @@ std::string said_of(const dump::Row& row) {
   return out;
 }
 
+std::string row_of_list(const dump::Row& row) {
+  const bool judged = row.fit != Fit::not_judged && row.fit != Fit::different;
+  const Mark mark = mark_of(row.fit);
+  return fmt::format(
+      "<tr><td>{}</td><td class=\"{}\">{} {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
+      "<td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
+      escaped(row.title), mark.style, mark.character, bounds::to_string(row.fit), row.elements,
+      number(row.found(), judged && row.found() > 0),
+      number(row.allowed(), judged && row.allowed() > 0),
+      number(row.drift, judged && row.drift >= 0), escaped(said_of(row)));
+}
+
 }  // namespace
 
 std::string value_grid(const Comparison& of) {
@@ -94,20 +109,20 @@ std::string value_grid(const Comparison& of) {
 }
 
 std::string value_list(const Comparison& of) {
-  std::string out =
-      "<div class=\"wide\"><table class=\"list\" id=\"list\">\n<tr><th>value</th><th>verdict</th>"
-      "<th>elements</th><th>found</th><th>allowed</th><th>drift</th><th></th></tr>\n";
-  for (const dump::Row& row : of.verdict.rows) {
-    const bool judged = row.fit != Fit::not_judged && row.fit != Fit::different;
+  const std::vector<dump::Row>& rows = of.verdict.rows;
+  std::string out = "<div class=\"wide\" id=\"list\">\n";
+  for (std::size_t first = 0; first < rows.size(); first += kRowsOfTable) {
+    const std::size_t end = std::min(rows.size(), first + kRowsOfTable);
+    // The height that a browser takes for it until it comes into sight.
     out += fmt::format(
-        "<tr><td>{}</td><td>{} {}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>"
-        "<td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
-        escaped(row.title), mark_html(row.fit), bounds::to_string(row.fit), row.elements,
-        number(row.found(), judged && row.found() > 0),
-        number(row.allowed(), judged && row.allowed() > 0),
-        number(row.drift, judged && row.drift >= 0), escaped(said_of(row)));
+        "<div class=\"later\" style=\"contain-intrinsic-height: auto {}rem\">\n"
+        "<table class=\"list\">\n<tr><th>value</th><th>verdict</th><th>elements"
+        "</th><th>found</th><th>allowed</th><th>drift</th><th></th></tr>\n",
+        (end - first + 1) * 3 / 2);
+    for (std::size_t i = first; i < end; ++i) out += row_of_list(rows[i]);
+    out += "</table></div>\n";
   }
-  return out + "</table></div>\n";
+  return out + "</div>\n";
 }
 
 }  // namespace shardproof::tools

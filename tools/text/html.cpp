@@ -23,6 +23,10 @@ pre, code, .grid, .list { font-family: ui-monospace, monospace; font-size: .86re
 pre { background: var(--shade); padding: .6rem; white-space: pre-wrap; }
 table { border-collapse: collapse; }
 .wide { overflow-x: auto; }
+.later { content-visibility: auto; }
+.later table { table-layout: fixed; width: 100%; min-width: 56rem; }
+.later th { width: 6rem; } .later th:first-child { width: 20rem; }
+.later th:last-child { width: auto; }
 th { font-weight: 600; text-align: left; color: var(--dim); }
 th, td { padding: .1rem .5rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 .grid td { text-align: center; min-width: 1.2rem; }
