@@ -100,8 +100,13 @@ def changed(pattern, change):
     return act
 
 
-FAULTS = {"theta": theta, "bias dropped": changed(r"\.1\..*(?<!norm)\.bias$", lambda p: p.zero_()),
-          "gain": changed(r"\.1\..*(norm|ln_\w+)\.weight$", lambda p: p[0].mul_(1.001))}
+# What is done, where it is first seen, and the cause that is named, if any is.
+FAULTS = {
+    "theta": (theta, r"prefill\.c0\.layer0\.attn$", ""),
+    "bias dropped": (changed(r"\.1\..*(proj|dense\w*|fc\w*|value)\.bias$", lambda p: p.zero_()),
+                     r"prefill\.c0\.layer1\.(q|k|v|attn_out|gate|up|ffn_out)$", "is added 0 times"),
+    "gain": (changed(r"\.1\..*(norm|ln_\w+)\.weight$", lambda p: p[0].mul_(1.001)),
+             r"prefill\.c0\.layer1\.\w*norm2?$", "")}
 
 
 def check(name, kind, config):
@@ -119,7 +124,7 @@ def check(name, kind, config):
     unseen = [v for v, fit in right.values.items() if fit == "not judged" and not v.endswith(".ids")]
     if not right.right or unseen:
         failures.append(f"right run: {right.sentence} {unseen[:5]}")
-    for fault, act in FAULTS.items():
+    for fault, (act, place, cause) in FAULTS.items():
         if hasattr(act, "pattern") and not any(re.search(act.pattern, n) for n in state):
             continue
         broken = kind(config).eval()
@@ -127,8 +132,8 @@ def check(name, kind, config):
         act(broken)
         verdict = judged(arch, run(broken, arch, ids), weights)
         told.append(f"{fault}: {verdict.sentence}")
-        if verdict.right:
-            failures.append(f"{fault} is not seen")
+        if not re.fullmatch(place, verdict.first or "") or cause not in verdict.sentence:
+            failures.append(f"{fault}: {verdict.sentence}")
     return len(right.values), arch.unread, told, failures
 
 
