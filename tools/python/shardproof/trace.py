@@ -7,7 +7,10 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from ._arrays import encoded
 from ._library import Handle, call, make
-from .reference import PathLike, WeightsLike, weights_of
+from .reference import PathLike, Weights, WeightsLike, weights_of
+
+
+EN_DASH = "\N{EN DASH}"
 
 
 class Trace:
@@ -22,6 +25,8 @@ class Trace:
 
     def __init__(self, case: str, **attributes: Any) -> None:
         self.case = case
+        self.weights: Optional[Weights] = None
+        self.modules: Dict[str, str] = {}
         line, _, text = case.partition("\n")
         said = {"format": "shardproof trace", "version": "1", "case": line, **attributes}
         if text:
@@ -34,6 +39,8 @@ class Trace:
         """That of a file, HDF5 or npz."""
         trace = cls.__new__(cls)
         trace.case = ""
+        trace.weights = None
+        trace.modules = {}
         trace._handle = make("dump_load", str(path))
         trace._lent = []
         return trace
@@ -45,13 +52,17 @@ class Trace:
 
     def add(self, name: str, value: Any, layout: Optional[Any] = None, *,
             chip: Optional[Sequence[int]] = None, given: bool = False,
-            rounding: Optional[str] = None, copy: bool = True, **attributes: Any) -> None:
+            rounding: Optional[str] = None, module: Optional[str] = None, copy: bool = True,
+            **attributes: Any) -> None:
         """Adds a value: a whole array; one stacked [X, Y, Z, ...]; a list or dict of shards, by
         rank (x·Y+y)·Z+z or by chip (x, y, z); or with `chip` one shard alone. `given`: it is an
-        operand of later values and not judged. `rounding` says where its formula rounds. `copy=False`:
-        arrays are read where they are, if the library has their type and they are row-major; they
-        must not change before the trace is judged. Raises Error dump_value for a type that cannot
-        be read, or what is added twice."""
+        operand of later values and not judged. `rounding` says where its formula rounds. `module`
+        is what the program calls the place that it is of. `copy=False`: arrays are read where they
+        are, if the library has their type and they are row-major; they must not change before the
+        trace is judged. Raises Error dump_value for a type that cannot be read, or what is added
+        twice."""
+        if module is not None:
+            self.modules[name] = module
         if layout is not None:
             attributes["layout"] = str(layout)
         if given:
@@ -95,8 +106,9 @@ class Cause(NamedTuple):
 class Verdict:
     """What `compare` says of a trace."""
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, handle: Handle, modules: Optional[Mapping[str, str]] = None) -> None:
         self._handle = handle
+        self._modules = dict(modules or {})
         self.json: Dict[str, Any] = json.loads(self._form("json"))
 
     def _form(self, form: str) -> str:
@@ -120,6 +132,22 @@ class Verdict:
     def first(self) -> Optional[str]:
         """The name of the first value that is wrong although its operands are what they are."""
         return None if self.json["first"] is None else str(self.json["first"]["name"])
+
+    @property
+    def module(self) -> Optional[str]:
+        """The module that the first divergence is of, if the trace says it."""
+        return None if self.first is None else self._modules.get(self.first)
+
+    @property
+    def headline(self) -> str:
+        """The sentence with the program's own name of the place, where the trace has it: ranks,
+        module, cause."""
+        if self.module is None:
+            return self.sentence
+        ranks, _, said = self.sentence.partition(f"{self.first}: ")
+        if self.cause is not None:
+            said = self.cause.detail or self.cause.fault
+        return f"{ranks.replace('-', EN_DASH)}{self.module}: {said}"
 
     @property
     def ranks(self) -> List[int]:
@@ -191,10 +219,12 @@ def judge(trace: TraceLike, weights: Optional[WeightsLike] = None, *, case: Opti
     if case is not None:
         request["case"] = case
     handle = None
+    if weights is None:
+        weights = trace.weights
     if weights is not None:
         model = call("case", case or trace.case)["model"] if isinstance(weights, dict) else ""
         handle = weights_of(model, weights)._handle
-    return Verdict(make("compare", trace._handle, handle, json.dumps(request)))
+    return Verdict(make("compare", trace._handle, handle, json.dumps(request)), trace.modules)
 
 
 def check(trace: TraceLike, weights: Optional[WeightsLike] = None, **options: Any) -> Verdict:
@@ -203,7 +233,7 @@ def check(trace: TraceLike, weights: Optional[WeightsLike] = None, **options: An
     verdict = judge(trace, weights, **options)
     if not verdict.right:
         fix = f"\nWhat to do: {verdict.remedy}." if verdict.remedy else ""
-        error = AssertionError(f"{verdict.sentence}{fix}\n{verdict.table(quiet=True)}")
+        error = AssertionError(f"{verdict.headline}{fix}\n{verdict.table(quiet=True)}")
         error.verdict = verdict  # type: ignore[attr-defined]  # for the pytest plugin
         raise error
     return verdict

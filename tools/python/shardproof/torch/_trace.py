@@ -1,0 +1,126 @@
+"""A run that was seen, as a trace."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+
+import numpy as np
+
+from .._arrays import Array
+from .._library import Error
+from ..trace import Trace
+from ._mesh import PARTIAL, Axes, Cut, dims, layout, letters, local_shape
+from ._run import Pass, Run
+from ._tensors import ALL, Seen, cuts_of_shape
+
+Values = Dict[str, Tuple["Shown", Dict[str, Any]]]
+
+
+class Shown:
+    """A value of one pass with what cuts it."""
+
+    def __init__(self, value: Seen, pattern: str, extents: Dict[str, int],
+                 sizes: Sequence[int]) -> None:
+        self.value, self.pattern, self.extents = value, pattern, extents
+        if value.part is not None:
+            value = value._replace(part=None, shards={
+                rank: value.part.cut(a, extents) for rank, a in value.shards.items()})
+            self.value = value
+        whole = [int(np.prod([extents[a] for a in dim])) for dim in dims(pattern)]
+        if len(value.shape) == len(whole) - 1 and dims(pattern)[:2] == ["B", "L"]:  # packed tokens
+            self.value = value._replace(shards={
+                rank: a.reshape(extents["B"], -1, a.shape[-1]) for rank, a in value.shards.items()})
+        self.cuts = self._cuts(whole, sizes)
+
+    def _cuts(self, whole: List[int], sizes: Sequence[int]) -> Optional[Tuple[Cut, ...]]:
+        value = self.value
+        if value.cuts is not None and len(value.shape) == len(whole):
+            return value.cuts
+        shape = list(value.shape)
+        if value.said == "partial":
+            return tuple(PARTIAL for _ in sizes) if shape == whole else None
+        return cuts_of_shape(shape, whole, sizes)
+
+    def shared(self, number: int, size: int) -> Set[int]:
+        """Into how many blocks, besides one a rank, a dim of the mesh has to cut something."""
+        cut = (self.cuts or ())[number:number + 1]
+        if not cut or cut[0].kind != "S":
+            return set()
+        blocks = {cut[0].parts} if cut[0].parts else set()
+        first = self.extents[dims(self.pattern)[cut[0].dim][0]]
+        if len(dims(self.pattern)[cut[0].dim]) > 1 and first < size and size % first == 0:
+            blocks.add(first)
+        return blocks - {1}
+
+
+def trace_of(run: Run, greedy: bool, attributes: Mapping[str, Any]) -> Tuple[Trace, List[str]]:
+    """The trace of a run, and in words what could not be put into it."""
+    values: Values = {}
+    for number, one in enumerate(run.passes):
+        _add_pass(run, number, one, values)
+        if greedy and run.chunks <= number + 1 < len(run.passes):
+            ids = run.passes[number + 1].ids
+            token = ids._replace(shards={rank: a[:, 0] for rank, a in ids.shards.items()})
+            values[run.name(number) + ".token"] = (
+                Shown(token, "B", run.sizes_in(number), run.sizes), {})
+    axes = Axes(run.sizes, [set().union(*(shown.shared(number, size) for shown, _ in values.values()))
+                            for number, size in enumerate(run.sizes)])
+    trace = Trace(run.case(str(axes)), **attributes)
+    trace.weights = run.reference.weights
+    left: List[str] = []
+    for name, (shown, said) in values.items():
+        why = _add(trace, name, shown, said, axes)
+        if why:
+            left.append(f"{name}: {why}")
+    return trace, left
+
+
+def _add_pass(run: Run, number: int, one: Pass, values: Values) -> None:
+    at, extents = run.name(number) + ".", run.sizes_in(number)
+    values[at + "ids"] = Shown(one.ids, "BL", extents, run.sizes), {}
+    for name, (show, value) in one.values.items():
+        said = {"module": show.path}
+        early = one.early.get(name)
+        cuts = None if early is None else early[1].cuts
+        if early is not None and cuts is not None and cuts != value.cuts:
+            if value.cuts is None and early[1].shape == value.shape and PARTIAL not in cuts:
+                value = value._replace(cuts=cuts)  # handed on as a plain tensor
+            else:
+                values[f"{at}{name}_before"] = (
+                    Shown(early[1], show.pattern, extents, run.sizes),
+                    {**said, "meaning": name.rpartition(".")[2]})
+        last = name == "logits" and value.shape[1] != extents["L"]
+        values[at + name] = Shown(_last(value) if last else value,
+                                  "BV" if last else show.pattern, extents, run.sizes), said
+    for name, cache in one.caches.items():
+        heads = "K" if "K" in extents else "H"
+        values[at + name] = (Shown(cache, f"B{heads}MQ", extents, run.sizes),
+                             {"module": f"layers.{name[5:].partition('.')[0]}, its cache"})
+
+
+def _last(value: Seen) -> Seen:
+    """Of logits of the last position alone, without the dim of positions."""
+    cuts = None if value.cuts is None else tuple(
+        cut._replace(dim=cut.dim - 1) if cut.dim > 1 else cut for cut in value.cuts)
+    return value._replace(cuts=cuts, shards={r: a[:, -1] for r, a in value.shards.items()})
+
+
+def _add(trace: Trace, name: str, shown: Shown, said: Mapping[str, Any], axes: Axes) -> str:
+    """Adds a value; otherwise returns why not."""
+    if shown.cuts is None:
+        return (f"an array of {list(shown.value.shape)} does not say how {shown.pattern} is cut: "
+                "keep it a DTensor")
+    try:
+        text = layout(shown.pattern, shown.extents, shown.cuts, axes)
+    except Error as error:
+        return error.message
+    shape = local_shape(letters(shown.pattern), shown.extents, text, axes)
+    shards: Dict[Any, Array] = {}
+    for rank, shard in shown.value.shards.items():
+        if shard.size != int(np.prod(shape)):
+            return f"rank {rank} has an array of {list(shard.shape)}, {text} is one of {shape}"
+        shards[rank] = shard.reshape(shape)
+    if set(shards) == {ALL}:
+        trace.add(name, shards[ALL], text, **said)
+    else:
+        trace.add(name, {axes.chip(rank): shard for rank, shard in shards.items()}, text, **said)
+    return ""

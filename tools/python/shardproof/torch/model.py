@@ -1,0 +1,101 @@
+"""What judging a model of transformers needs: its architecture, its weights, a case."""
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any, Dict, List, Mapping, Tuple, Union
+
+from .._arrays import Array
+from .._library import Error
+from ..architectures import Architecture
+from ..reference import Weights
+
+
+class Reference:
+    """The unsharded model that a run is judged by. `given` says in words what its text has not,
+    and is taken as an operand; `dtype` is that of its values, "f32" or "bf16"."""
+
+    def __init__(self, architecture: Architecture, weights: Weights, dtype: str,
+                 config: Mapping[str, Any]) -> None:
+        self.architecture = architecture
+        self.weights = weights
+        self.dtype = dtype
+        self.config = dict(config)
+
+    @property
+    def attributes(self) -> Dict[str, str]:
+        """What a trace of it declares: how transformers rounds."""
+        return {"weights": "file", **({"rounding": "hf"} if self.dtype == "bf16" else {})}
+
+    @property
+    def given(self) -> List[str]:
+        """What the architecture's text does not say of this config."""
+        return list(self.architecture.given)
+
+    def case(self, **keys: Any) -> str:
+        """A case of this model: torus, batch, prompt, chunk, gen."""
+        types = {"act": "bf16", "weights": "bf16"} if self.dtype == "bf16" else {}
+        return str(self.architecture.case(**keys, **types))
+
+
+def reference(model: Union[str, pathlib.Path, Any]) -> Reference:
+    """The reference of a model of transformers, or of a directory with config.json and
+    safetensors. Take it before the model is cut: its weights are copied. RoPE's tables are made
+    from the config, never taken from the model."""
+    if isinstance(model, (str, pathlib.Path)):
+        return _of_directory(pathlib.Path(model))
+    config = model.config.to_dict()
+    config.setdefault("architectures", [type(model).__name__])
+    config["architectures"] = config["architectures"] or [type(model).__name__]
+    tensors, dtype = _tensors(model)
+    architecture = Architecture.of(config)
+    return Reference(architecture, architecture.weights(tensors), dtype, config)
+
+
+def _tensors(model: Any) -> Tuple[Dict[str, Array], str]:
+    import torch
+
+    from ._tensors import array
+
+    formats = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
+    tensors: Dict[str, Array] = {}
+    types = set()
+    for name, tensor in model.state_dict().items():
+        if hasattr(tensor, "placements"):
+            raise Error("torch_reference", f"{name} is cut already: take the reference before the "
+                                           "model is made parallel")
+        if tensor.is_meta:
+            raise Error("torch_reference", f"{name} has no numbers, it is on the device meta: load "
+                                           "the weights first")
+        if tensor.is_floating_point():
+            if tensor.dtype not in formats:
+                raise Error("torch_dtype", f"{name} is {tensor.dtype}; legal: float32, bfloat16")
+            types.add(formats[tensor.dtype])
+            tensors[name] = array(tensor)
+    if len(types) != 1 or types == {"f16"}:
+        raise Error("torch_dtype", f"weights of {', '.join(sorted(types)) or 'no type'}; legal: all "
+                                   "float32, or all bfloat16")
+    return tensors, types.pop()
+
+
+def _of_directory(folder: pathlib.Path) -> Reference:
+    from safetensors import safe_open
+
+    path = folder / "config.json"
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Error("torch_reference", f"{path}: {error}") from None
+    tensors: Dict[str, Any] = {}
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(str(file), framework="numpy") as opened:
+            for name in opened.keys():
+                tensors[name] = opened.get_tensor(name)
+    if not tensors:
+        raise Error("torch_reference", f"{folder}: no *.safetensors file")
+    word = config.get("dtype") or config.get("torch_dtype") or "float32"
+    dtype = {"float32": "f32", "bfloat16": "bf16"}.get(str(word))
+    if dtype is None:
+        raise Error("torch_dtype", f"{path}: dtype {word}; legal: float32, bfloat16")
+    architecture = Architecture.of(config)
+    return Reference(architecture, architecture.weights(tensors), dtype, config)

@@ -1,0 +1,193 @@
+"""Hooks on a model's modules, which keep what each rank holds of every value of a run."""
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from .._library import Error
+from ..trace import Trace
+from ._modules import Place, Show, places, tensor_in
+from ._run import Pass, Run
+from ._tensors import ALL, Seen, seen
+from ._trace import trace_of
+from .model import Reference
+
+_MOST_PASSES = 1000
+
+
+class Tap:
+    """What `tap` returns: the passes seen so far. As a context manager it ends with the block."""
+
+    def __init__(self, model: Any, reference: Reference, mesh: Optional[Any] = None) -> None:
+        self.reference = reference
+        self.passes: List[Pass] = []
+        self.left: List[str] = []
+        self._mesh = mesh if mesh is not None else _mesh_of(model)
+        self._rank = _rank()
+        self._open: Optional[Pass] = None
+        self._handles: List[Any] = []
+        found, self.missing = places(model, reference.architecture)
+        self._hook(model, found)
+
+    def _hook(self, model: Any, found: Sequence[Place]) -> None:
+        keep = self._handles.append
+        keep(model.register_forward_pre_hook(self._begin, with_kwargs=True, prepend=True))
+        for place in found:
+            if place.is_input:
+                keep(place.module.register_forward_pre_hook(self._input_hook(place),
+                                                            with_kwargs=True))
+            else:  # before styles that redistribute it, and after them
+                keep(place.module.register_forward_hook(self._early_hook(place), prepend=True))
+                keep(place.module.register_forward_hook(self._output_hook(place)))
+        keep(model.register_forward_hook(self._end, with_kwargs=True))
+
+    def close(self) -> None:
+        """Removes the hooks; what was seen stays."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def __enter__(self) -> "Tap":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {"reference": self.reference, "passes": self.passes, "missing": self.missing,
+                "left": self.left, "_sizes": self.sizes, "_handles": [], "_open": None}
+
+    @property
+    def sizes(self) -> Tuple[int, ...]:
+        """The ranks along each dim of the mesh."""
+        if "_sizes" in self.__dict__:
+            return tuple(self.__dict__["_sizes"])
+        if self._mesh is not None:
+            _require_order(self._mesh)
+            return tuple(int(n) for n in self._mesh.shape)
+        return (_world_size(),)
+
+    def join(self, others: Sequence["Tap"]) -> "Tap":
+        """Takes over what the other ranks' taps of the same run have seen."""
+        for other in others:
+            if len(other.passes) != len(self.passes):
+                raise Error("torch_ranks", f"one rank has seen {len(self.passes)} passes, another "
+                                           f"{len(other.passes)}")
+            for mine, theirs in zip(self.passes, other.passes):
+                mine.ids.shards.update(theirs.ids.shards)
+                for here, there in ((mine.values, theirs.values), (mine.early, theirs.early)):
+                    for name, (_, value) in there.items():
+                        if name in here:
+                            here[name][1].shards.update(value.shards)
+                for name, cache in theirs.caches.items():
+                    if name in mine.caches:
+                        mine.caches[name].shards.update(cache.shards)
+        return self
+
+    def trace(self, *, greedy: bool = False, **attributes: Any) -> Trace:
+        """The run as a Trace. `greedy`: each pass's ids after the first are the tokens of the
+        greatest logits, and judged as such. What else is said are attributes of
+        docs/trace-format.md. What could not be put into it is in `left`, with the reason."""
+        run = Run(self.reference, self.passes, self.sizes)
+        trace, self.left = trace_of(run, greedy, {**self.reference.attributes, **attributes})
+        return trace
+
+    def _see(self, tensor: Any) -> Seen:
+        return seen(tensor, self._mesh, self._rank)
+
+    def _begin(self, _: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+        ids = kwargs.get("input_ids", args[0] if args else None)
+        if ids is None:
+            raise Error("torch_passes", "the model is called without input_ids: values that begin "
+                                        "with embeddings cannot be judged")
+        if len(self.passes) >= _MOST_PASSES:
+            raise Error("torch_passes", f"more than {_MOST_PASSES} passes: close the tap, or judge "
+                                        "fewer")
+        self._open = Pass(self._see(ids), {}, {}, {})
+
+    def _input_hook(self, place: Place) -> Any:
+        def hook(_: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+            tensor = tensor_in(args[0] if args else next(iter(kwargs.values()), None))
+            if self._open is not None and tensor is not None:
+                self._keep(self._open.values, place, self._see(tensor))
+        return hook
+
+    def _early_hook(self, place: Place) -> Any:
+        def hook(_: Any, __: Any, output: Any) -> None:
+            tensor = tensor_in(output)
+            if self._open is not None and getattr(tensor, "placements", None) is not None:
+                self._keep(self._open.early, place, self._see(tensor))
+        return hook
+
+    def _output_hook(self, place: Place) -> Any:
+        def hook(_: Any, __: Any, output: Any) -> None:
+            tensor = tensor_in(output)
+            if self._open is not None and tensor is not None:
+                self._keep(self._open.values, place, self._see(tensor))
+        return hook
+
+    @staticmethod
+    def _keep(into: Dict[str, Tuple[Show, Seen]], place: Place, value: Seen) -> None:
+        for show, part in place.parts(value):
+            into.pop(show.value, None)  # a module that is called twice shows the last
+            into[show.value] = show, part
+
+    def _end(self, _: Any, __: Any, kwargs: Dict[str, Any], output: Any) -> None:
+        if self._open is None:
+            return
+        for layer, pair in enumerate(_caches(output, kwargs)):
+            for name, tensor in zip(("k_cache", "v_cache"), pair):
+                if hasattr(tensor, "shape") and tensor.ndim == 4:
+                    self._open.caches[f"layer{layer}.{name}"] = self._see(tensor)
+        self.passes.append(self._open)
+        self._open = None
+
+
+def tap(model: Any, reference: Reference, mesh: Optional[Any] = None) -> Tap:
+    """Hooks the modules that show the reference's values. Tap after the model is cut over ranks:
+    then hooks see DTensors before and after its styles redistribute them. `mesh` is the DeviceMesh
+    of all ranks, if the model's DTensors lie on parts of it."""
+    return Tap(model, reference, mesh)
+
+
+def _mesh_of(model: Any) -> Optional[Any]:
+    """The mesh of the model's DTensors."""
+    return next((p.device_mesh for p in model.parameters() if hasattr(p, "device_mesh")), None)
+
+
+def _require_order(mesh: Any) -> None:
+    ranks = [int(rank) for rank in mesh.mesh.flatten().tolist()]
+    if ranks != list(range(len(ranks))):
+        raise Error("torch_mesh", f"the mesh holds the ranks {', '.join(map(str, ranks[:8]))}...: "
+                                  "legal: all ranks in order; give tap the mesh of all of them")
+
+
+def _rank() -> int:
+    """This process's rank; ALL where a plain tensor is that of every rank: without processes, and
+    where one simulates them all."""
+    import torch.distributed as dist
+
+    if not dist.is_available() or not dist.is_initialized() or dist.get_backend() == "fake":
+        return ALL
+    return int(dist.get_rank())
+
+
+def _world_size() -> int:
+    import torch.distributed as dist
+
+    return int(dist.get_world_size()) if dist.is_available() and dist.is_initialized() else 1
+
+
+def _caches(output: Any, kwargs: Dict[str, Any]) -> List[Tuple[Any, Any]]:
+    """Keys and values of each layer, as the library of this or of an earlier year keeps them."""
+    for name in ("cache", "past_key_values"):
+        cache = getattr(output, name, None)
+        cache = kwargs.get(name) if cache is None else cache
+        if cache is None:
+            continue
+        if hasattr(cache, "layers"):
+            return [(getattr(one, "keys", None), getattr(one, "values", None))
+                    for one in cache.layers]
+        if hasattr(cache, "key_cache"):
+            return list(zip(cache.key_cache, cache.value_cache))
+        return [(pair[0], pair[1]) for pair in cache]
+    return []
