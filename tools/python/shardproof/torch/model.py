@@ -5,10 +5,13 @@ import json
 import pathlib
 from typing import Any, Dict, List, Mapping, Tuple, Union
 
+import numpy as np
+
 from .._arrays import Array
 from .._library import Error
 from ..architectures import Architecture
 from ..reference import Weights
+from ._tensors import ALL, seen
 
 
 class Reference:
@@ -21,6 +24,15 @@ class Reference:
         self.weights = weights
         self.dtype = dtype
         self.config = dict(config)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {"dtype": self.dtype, "config": self.config,
+                "arrays": {name: np.array(array) for name, array in self.weights.items()}}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.dtype, self.config = state["dtype"], state["config"]
+        self.architecture = Architecture.of(self.config)
+        self.weights = Weights.of(self.architecture.model, state["arrays"])
 
     @property
     def attributes(self) -> Dict[str, str]:
@@ -55,8 +67,6 @@ def reference(model: Union[str, pathlib.Path, Any]) -> Reference:
 def _tensors(model: Any) -> Tuple[Dict[str, Array], str]:
     import torch
 
-    from ._tensors import array
-
     formats = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
     tensors: Dict[str, Array] = {}
     types = set()
@@ -71,11 +81,20 @@ def _tensors(model: Any) -> Tuple[Dict[str, Array], str]:
             if tensor.dtype not in formats:
                 raise Error("torch_dtype", f"{name} is {tensor.dtype}; legal: float32, bfloat16")
             types.add(formats[tensor.dtype])
-            tensors[name] = array(tensor)
+            tensors[name] = _alike(name, tensor)
     if len(types) != 1 or types == {"f16"}:
         raise Error("torch_dtype", f"weights of {', '.join(sorted(types)) or 'no type'}; legal: all "
                                    "float32, or all bfloat16")
     return tensors, types.pop()
+
+
+def _alike(name: str, tensor: Any) -> Array:
+    """The numbers of a weight, which all simulated ranks must have alike."""
+    shards = list(seen(tensor, None, ALL).shards.values())
+    if any(shard.tobytes() != shards[0].tobytes() for shard in shards):
+        raise Error("torch_reference", f"{name} differs from rank to rank: seed the ranks alike, or "
+                                       "take the reference before they begin")
+    return shards[0]
 
 
 def _of_directory(folder: pathlib.Path) -> Reference:

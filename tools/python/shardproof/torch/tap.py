@@ -56,6 +56,14 @@ class Tap:
         return {"reference": self.reference, "passes": self.passes, "missing": self.missing,
                 "left": self.left, "_sizes": self.sizes, "_handles": [], "_open": None}
 
+    def detached(self) -> "Tap":
+        """Without hooks, model and mesh: what was seen alone, which can be kept and pickled."""
+        self.close()
+        state = self.__getstate__()
+        seen_alone = Tap.__new__(Tap)
+        seen_alone.__dict__.update(state)
+        return seen_alone
+
     @property
     def sizes(self) -> Tuple[int, ...]:
         """The ranks along each dim of the mesh."""
