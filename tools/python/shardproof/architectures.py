@@ -102,6 +102,7 @@ class Architecture:
         self.layers: int = told["layers"]
         self.extents: Dict[str, int] = told["extents"]
         self._tensors = set(told["tensors"])
+        self._sources = re.findall(r"^(\w+) < (\S+)", map, re.M)
         self._experts = [re.compile(re.escape(n).replace(re.escape("{x}"), "[0-9]+"))
                          for n in self._tensors if "{x}" in n]
         self._modules = [Module(**module) for module in told["modules"]]
@@ -173,6 +174,12 @@ class Architecture:
     def module_of(self, value: str) -> Optional[Module]:
         """The module that shows a value, "layer0.q"; None if none does."""
         return next((m for m in self._modules if m.value == value), None)
+
+    def parameters_of(self, module: str) -> Dict[str, str]:
+        """The weights that are a module's own parameters: {"bo": "bias"} of an o_proj."""
+        pattern = re.sub(r"\.\d+\.", ".{n}.", module)
+        return {weight: tensor[len(pattern) + 1:] for weight, tensor in self._sources
+                if tensor.rpartition(".")[0] == pattern}
 
     def values_of(self, module: str) -> List[Module]:
         """What a module shows: its output, of a fused one several values, or its input."""

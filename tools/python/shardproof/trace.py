@@ -3,11 +3,19 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._arrays import encoded
 from ._library import Handle, call, make
 from .reference import PathLike, Weights, WeightsLike, weights_of
+
+
+class Place(NamedTuple):
+    """Where a program has a value, in its own words."""
+
+    module: str
+    parameters: Dict[str, str]
 
 
 EN_DASH = "\N{EN DASH}"
@@ -26,7 +34,7 @@ class Trace:
     def __init__(self, case: str, **attributes: Any) -> None:
         self.case = case
         self.weights: Optional[Weights] = None
-        self.modules: Dict[str, str] = {}
+        self.modules: Dict[str, Place] = {}
         line, _, text = case.partition("\n")
         said = {"format": "shardproof trace", "version": "1", "case": line, **attributes}
         if text:
@@ -52,17 +60,18 @@ class Trace:
 
     def add(self, name: str, value: Any, layout: Optional[Any] = None, *,
             chip: Optional[Sequence[int]] = None, given: bool = False,
-            rounding: Optional[str] = None, module: Optional[str] = None, copy: bool = True,
+            rounding: Optional[str] = None, module: Optional[str] = None,
+            parameters: Optional[Mapping[str, str]] = None, copy: bool = True,
             **attributes: Any) -> None:
         """Adds a value: a whole array; one stacked [X, Y, Z, ...]; a list or dict of shards, by
         rank (x·Y+y)·Z+z or by chip (x, y, z); or with `chip` one shard alone. `given`: it is an
         operand of later values and not judged. `rounding` says where its formula rounds. `module`
-        is what the program calls the place that it is of. `copy=False`: arrays are read where they
-        are, if the library has their type and they are row-major; they must not change before the
-        trace is judged. Raises Error dump_value for a type that cannot be read, or what is added
-        twice."""
+        is what the program calls the place that it is of, and `parameters` what it calls weights
+        there, {"bo": "bias"}. `copy=False`: arrays are read where they are, if the library has
+        their type and they are row-major; they must not change before the trace is judged. Raises
+        Error dump_value for a type that cannot be read, or what is added twice."""
         if module is not None:
-            self.modules[name] = module
+            self.modules[name] = Place(module, dict(parameters or {}))
         if layout is not None:
             attributes["layout"] = str(layout)
         if given:
@@ -106,7 +115,7 @@ class Cause(NamedTuple):
 class Verdict:
     """What `compare` says of a trace."""
 
-    def __init__(self, handle: Handle, modules: Optional[Mapping[str, str]] = None) -> None:
+    def __init__(self, handle: Handle, modules: Optional[Mapping[str, Place]] = None) -> None:
         self._handle = handle
         self._modules = dict(modules or {})
         self.json: Dict[str, Any] = json.loads(self._form("json"))
@@ -136,18 +145,21 @@ class Verdict:
     @property
     def module(self) -> Optional[str]:
         """The module that the first divergence is of, if the trace says it."""
-        return None if self.first is None else self._modules.get(self.first)
+        place = self._modules.get(self.first or "")
+        return None if place is None else place.module
 
     @property
     def headline(self) -> str:
-        """The sentence with the program's own name of the place, where the trace has it: ranks,
-        module, cause."""
-        if self.module is None:
+        """The sentence in the program's own words, where the trace has them: ranks, module, cause."""
+        place = self._modules.get(self.first or "")
+        if place is None:
             return self.sentence
         ranks, _, said = self.sentence.partition(f"{self.first}: ")
         if self.cause is not None:
-            said = self.cause.detail or self.cause.fault
-        return f"{ranks.replace('-', EN_DASH)}{self.module}: {said}"
+            said = (self.cause.detail or self.cause.fault).replace(" times, not 1", " times")
+        for name, word in place.parameters.items():
+            said = re.sub(rf"\b{re.escape(name)}\b", f"the {word}", said)
+        return f"{ranks.replace('-', EN_DASH)}{place.module}: {said}"
 
     @property
     def ranks(self) -> List[int]:

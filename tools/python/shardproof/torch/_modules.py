@@ -19,6 +19,7 @@ class Show(NamedTuple):
     pattern: str
     part: Part
     path: str
+    parameters: Dict[str, str]
 
 
 class Place(NamedTuple):
@@ -57,7 +58,8 @@ def places(model: Any, architecture: Any) -> Tuple[List[Place], List[str]]:
             missing.append(f"{row.value}: the model has no module {row.name}")
             continue
         pattern, part = part_of(row.pattern, row.take, row.dims)
-        show = Show(row.value, pattern, part, path_in_words(row.name))
+        show = Show(row.value, pattern, part, path_in_words(row.name),
+                    {} if row.input else architecture.parameters_of(row.name))
         found.setdefault((name, bool(row.input)), []).append((order, show))
     out = []
     for (name, is_input), shows in found.items():

@@ -78,7 +78,7 @@ def _add_pass(run: Run, number: int, one: Pass, values: Values) -> None:
     at, extents = run.name(number) + ".", run.sizes_in(number)
     values[at + "ids"] = Shown(one.ids, "BL", extents, run.sizes), {}
     for name, (show, value) in one.values.items():
-        said = {"module": show.path}
+        said: Dict[str, Any] = {"module": show.path, "parameters": show.parameters}
         early = one.early.get(name)
         cuts = None if early is None else early[1].cuts
         if early is not None and cuts is not None and cuts != value.cuts:

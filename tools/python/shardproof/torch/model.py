@@ -42,7 +42,7 @@ class Reference:
     @property
     def given(self) -> List[str]:
         """What the architecture's text does not say of this config."""
-        return list(self.architecture.given)
+        return [f"{name} = {value!r}" for name, value in self.architecture.unread.items()]
 
     def case(self, **keys: Any) -> str:
         """A case of this model: torus, batch, prompt, chunk, gen."""
