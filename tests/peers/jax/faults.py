@@ -38,6 +38,7 @@ FAULTS = {
                           "decode.1.layer1.q_rot", ("position off",)),
     "mask-off": Fault("in a decode step the token's own key is masked", "decode.1.layer1.score",
                       ("mask",)),
+    "mask-late": Fault("each token sees one key after its own", "prefill.c0.layer1.max", ("mask",)),
     "stale-slot": Fault("a decode step writes its v over the last one of the cache",
                         "decode.1.layer1.v_cache", ("stale slot",)),
     "local-norm": Fault("the norm has the mean square of a chip's own block of E",

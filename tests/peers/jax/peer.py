@@ -119,7 +119,7 @@ class Model:
         group = jnp.where(has("kv-tile"), head % kv_heads, head // (heads // kv_heads))
         keys, values = jnp.take(k_cache, group, 2), jnp.take(v_cache, group, 2)
         score = einsum("BLHQ,BMHQ->BLHM", q, keys) / np.sqrt(np.float32(q.shape[-1]))
-        last = start + jnp.arange(length) - has("mask-off") * decode
+        last = start + jnp.arange(length) - has("mask-off") * decode + has("mask-late")
         score = jnp.where((jnp.arange(SLOTS) <= last[:, None])[:, None], score, -1e30)
         tap(at + "score", score, "BLH_yzxM", padded="M")
         top = tap(at + "max", score.max(-1), "BLH_yzx")
