@@ -64,8 +64,8 @@ class Peer:
         if said["verdict"] != "right" or said["unknown"] or said["compared"] != said["of"]:
             wrong.append(f"{said['sentence']} {said['compared']} of {said['of']} values, unknown: "
                          f"{said['unknown']}")
-        made.save(folder / "jax.npz")
-        done = subprocess.run([program, "compare", folder / "jax.npz", "--json", "--weights",
+        made.save(folder / "jax.h5")
+        done = subprocess.run([program, "compare", folder / "jax.h5", "--json", "--weights",
                                folder / "w.h5"], stdout=subprocess.PIPE, text=True)
         if done.returncode != 0 or json.loads(done.stdout)["values"] != said["values"]:
             wrong.append(f"the file is judged otherwise, exit code {done.returncode}")

@@ -2,7 +2,7 @@
 heads, a vocabulary that is cut, KV caches of a static length. Its numbers share no code with
 Shardproof; shardproof.jax makes them a trace.
 
-    peer.py WEIGHTS.npz TRACE.npz [--model TEXT] [--act f32|bf16] [--scan] [--fault NAME]
+    peer.py WEIGHTS.npz TRACE.h5 [--model TEXT] [--act f32|bf16] [--scan] [--fault NAME]
 
 WEIGHTS.npz has the arrays of a weights file (docs/spec.md section 2.5) by their names; the model
 has a parallel block, one norm, swiglu, half-split RoPE, any number of kv heads, and biases or none.

@@ -10,7 +10,7 @@ result of the function, `trace` and `dump` put them together (docs/compare.md, "
     step = jax.jit(jax.shard_map(tapped(forward), mesh=mesh, in_specs=..., check_vma=False,
                                  out_specs=(..., P("x", "y", "z"))))
     y, taps = step(w, x)
-    dump("mine.npz", "torus=2x2x2 model=palm-tiny batch=2 prompt=4 gen=1", {"prefill.c0": taps})
+    dump("mine.h5", "torus=2x2x2 model=palm-tiny batch=2 prompt=4 gen=1", {"prefill.c0": taps})
 
 Without shard_map, `tap("layer0.gate", gate, "BLF")` is enough: how the array is cut is read off its
 NamedSharding. JAX is imported when a function first needs it."""
@@ -177,13 +177,13 @@ def trace(case: str, passes: Mapping[str, Taps], *, mesh: Union[str, Mapping[str
     out = Trace(case, **({"mesh": axes.text} if axes.text else {}), **attributes)
     for name, key, value in taken:
         for row, array, layout in _rows(name, key, value, axes):
-            out.add(row, array, layout, **key["said"])
+            out.add(row, array, layout, copy=False, **key["said"])
     return out
 
 
 def dump(path: PathLike, case: str, passes: Mapping[str, Taps], *,
          mesh: Union[str, Mapping[str, str], None] = None, **attributes: Any) -> None:
-    """Writes what `trace` returns as a file, NumPy's .npz, which `shardproof compare` judges."""
+    """Writes what `trace` returns as an HDF5 file, which `shardproof compare` judges."""
     trace(case, passes, mesh=mesh, **attributes).save(path)
 
 
