@@ -64,9 +64,8 @@ _thread = _Thread()
 
 def _place() -> Any:
     """What differs between a function and those that JAX traces inside of it."""
-    import jax
-    state = getattr(jax.core, "get_opaque_trace_state", None)
-    return None if state is None else state(convention="flax")
+    from jax.extend.core import get_opaque_trace_state
+    return get_opaque_trace_state(convention="flax")
 
 
 @contextmanager
