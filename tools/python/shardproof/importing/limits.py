@@ -1,0 +1,45 @@
+"""What files of others may hold at most, so that none takes more memory or time than it says."""
+from __future__ import annotations
+
+import pathlib
+from typing import NoReturn, Tuple, Union
+
+from .._library import Error
+
+PathLike = Union[str, "pathlib.Path"]
+
+MOST_FILES = 1_000_000          # of a directory
+MOST_ENTRIES = 100_000          # of an archive
+MOST_DIRECTORY = 16 << 20       # bytes of an archive's table of contents
+MOST_PICKLE = 4 << 20           # bytes of data.pkl
+MOST_HEADER = 100 << 20         # bytes of a header of safetensors, as its own readers allow
+MOST_NPY_HEADER = 10_000        # bytes of a header of npy, as NumPy allows
+MOST_VALUE = 4 << 30            # bytes of one value
+MOST_UNPACKED = 64 << 20        # bytes of a value that is larger than what is stored of it
+MOST_DIMS = 8
+MOST_TEXT = 1 << 20             # bytes of a file of names, or of ids
+
+
+def refuse(label: str, message: str) -> NoReturn:
+    raise Error(label, message)
+
+
+def require_bytes(what: str, count: int, stored: int) -> None:
+    """Refuses a value that is too large, or is much larger than what is stored of it."""
+    if count > MOST_VALUE:
+        refuse("import_limit", f"{what} has {count} bytes; at most {MOST_VALUE}: dump fewer rows")
+    if count > MOST_UNPACKED and count > 100 * stored:
+        refuse("import_limit", f"{what} has {count} bytes, stored in {stored}; at most 100 times as "
+                               "many: store it without compression, and views as copies")
+
+
+def count_of(what: str, shape: Tuple[int, ...]) -> int:
+    """The number of elements of a shape."""
+    if len(shape) > MOST_DIMS:
+        refuse("import_limit", f"{what} has {len(shape)} dims; at most {MOST_DIMS}")
+    count = 1
+    for n in shape:
+        if n < 0:
+            refuse("import_container", f"{what} has a dim of {n} elements")
+        count *= n
+    return count

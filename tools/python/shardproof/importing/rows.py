@@ -1,0 +1,129 @@
+"""Which row and position each token of a step is: packed tokens, padding on the left, zigzag."""
+from __future__ import annotations
+
+from typing import List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from .._arrays import Array
+from .limits import refuse
+
+
+class Rows(NamedTuple):
+    """The tokens of a step. Arrays of it are packed, [T, ...], or padded, [B, S, ...]."""
+
+    counts: Tuple[int, ...]           # tokens of each row
+    pads: Tuple[int, ...]             # padding before them, of arrays [B, S, ...]
+
+    @property
+    def width(self) -> int:
+        return max(self.counts)
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+    def packed(self) -> Tuple[Array, Array]:
+        """Row and position of each packed token."""
+        row = np.repeat(np.arange(len(self.counts)), self.counts)
+        return row, np.concatenate([np.arange(n) for n in self.counts])
+
+    @property
+    def shifted(self) -> bool:
+        return any(self.pads)
+
+    def last(self) -> Array:
+        """Of each row the position of its last token; 0 for a row without one."""
+        last: Array = np.maximum(np.array(self.counts) - 1, 0)
+        return last
+
+
+def chunk(index: Array, n: int, block: int, zigzag: bool) -> Optional[Array]:
+    """The part of these tokens that block number `block` of n has; None if they are not divided."""
+    pieces = 2 * n if zigzag else n
+    if len(index) % pieces:
+        return None
+    width = len(index) // pieces
+    parts = index.reshape(pieces, width)
+    out: Array = parts[block]
+    if zigzag:
+        out = np.concatenate([out, parts[pieces - 1 - block]])
+    return out
+
+
+def tokens_of(total: int, segments: Sequence[int], cuts: Sequence[Tuple[int, int, bool]],
+              held: int) -> Optional[Array]:
+    """The numbers of the tokens that a rank holds, -1 for padding at the end. `cuts` are (ranks,
+    number, zigzag), major to minor; a zigzag cuts each segment by itself; `held` is how many the
+    array has. None if the tokens cannot be divided so."""
+    ranks = 1
+    for n, _, _ in cuts:
+        ranks *= n
+    whole = held * ranks
+    if whole < total:
+        return None
+    if any(zigzag for _, _, zigzag in cuts):
+        if whole != total:
+            return None
+        parts = np.split(np.arange(total), np.cumsum(segments)[:-1])
+    else:
+        parts = [np.concatenate([np.arange(total), np.full(whole - total, -1)])]
+    for n, block, zigzag in cuts:
+        cut = [chunk(part, n, block, zigzag) for part in parts]
+        if any(c is None for c in cut):
+            return None
+        parts = [c for c in cut if c is not None]
+        if not zigzag and len(parts) > 1:
+            return None if n > 1 and len(cuts) == 1 else np.concatenate(parts)
+    out: Array = np.concatenate(parts)
+    return out
+
+
+def counts_of(tokens: int, before: Optional[Sequence[int]], lengths: Optional[Array],
+              cu_lengths: Optional[Array], positions: Optional[Array]) -> List[int]:
+    """How many of a step's packed tokens each row has. `before` are the tokens that the rows had in
+    earlier steps. Raises Error import_run if nothing says it."""
+    if cu_lengths is not None and cu_lengths.ndim == 1 and len(cu_lengths) > 1:
+        counts = np.diff(cu_lengths.astype(np.int64))
+        if counts.min() >= 0 and 0 < counts.sum() <= tokens:
+            return [int(n) for n in counts]
+    if lengths is not None and lengths.ndim == 1 and len(lengths):
+        said = lengths.astype(np.int64)
+        past = np.array(before if before is not None else [0] * len(said))
+        for new in ([said - past] if len(past) == len(said) else []) + [said]:
+            if new.min() >= 0 and 0 < new.sum() <= tokens:
+                return [int(n) for n in new]
+    if before is not None and tokens == len(before):
+        return [1] * tokens
+    if positions is not None and positions.ndim == 1 and len(positions) == tokens:
+        starts = np.flatnonzero(np.diff(positions.astype(np.int64)) != 1) + 1
+        return [int(n) for n in np.diff(np.concatenate([[0], starts, [tokens]]))]
+    if before is None and lengths is None and positions is None and cu_lengths is None:
+        return refuse("import_run", f"{tokens} packed tokens, and neither seq_lens nor cu_seqlens nor "
+                                    "positions say how many each row has; dump one of them")
+    return refuse("import_run", f"{tokens} packed tokens do not fit the rows that seq_lens, cu_seqlens "
+                                "or positions say; dump them in the same step")
+
+
+def pads_of(shape: Tuple[int, ...], mask: Optional[Array], positions: Optional[Array]
+            ) -> Tuple[List[int], List[int]]:
+    """Tokens and left padding of each row of [B, S], by a mask or by positions."""
+    rows, width = shape
+    if mask is not None and mask.shape == (rows, width):
+        real = mask != 0
+    elif positions is not None and positions.shape == (rows, width) and width > 1:
+        # Padding has position 0 or 1 again and again; tokens count up from 0.
+        steps = np.concatenate([np.diff(positions, axis=1) == 1, np.ones((rows, 1), bool)], axis=1)
+        real = np.flip(np.logical_and.accumulate(np.flip(steps, 1), axis=1), 1)
+        ahead = np.concatenate([np.ones((rows, 1), bool), steps[:, :-1]], axis=1)
+        right = real.sum(axis=1) == 1
+        real[right] = np.logical_and.accumulate(ahead, axis=1)[right]
+    else:
+        return [width] * rows, [0] * rows
+    counts = real.sum(axis=1)
+    pads = np.argmax(real, axis=1)
+    for row, (n, pad) in enumerate(zip(counts, pads)):
+        if n == 0 or not real[row, pad:pad + n].all():
+            refuse("import_run", f"row {row} has padding between its tokens; legal: on the left or on "
+                                 "the right")
+    return [int(n) for n in counts], [int(p) for p in pads]
