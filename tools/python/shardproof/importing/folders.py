@@ -39,6 +39,8 @@ class Left(NamedTuple):
 
     name: str
     reason: str
+    #: Whether a run that lacks it is not shown to be right: not of names that no line has.
+    spoils: bool = True
 
 
 def files_of(directory: pathlib.Path) -> List[pathlib.Path]:

@@ -75,11 +75,12 @@ def _aliases(infos: Mapping[int, Info], sizes: Dict[str, int]) -> Dict[str, List
 
 def _stride(infos: Mapping[int, Info], axis: str) -> int:
     """How far apart the ranks of neighbours on an axis are: by it the axes are ordered."""
-    places = {tuple(sorted((a, p[0]) for a, p in info.items() if a != axis)): {} for info in
-              infos.values()}  # type: Dict[Tuple[Tuple[str, int], ...], Dict[int, int]]
+    lines: Dict[Tuple[Tuple[str, int], ...], Dict[int, int]] = {}
     for rank, info in infos.items():
-        places[tuple(sorted((a, p[0]) for a, p in info.items() if a != axis))][info[axis][0]] = rank
-    steps = [line[i + 1] - line[i] for line in places.values() for i in line if i + 1 in line]
+        others = tuple(sorted((a, at) for a, (at, _) in info.items() if a != axis))
+        if axis in info:
+            lines.setdefault(others, {})[info[axis][0]] = rank
+    steps = [line[i + 1] - line[i] for line in lines.values() for i in line if i + 1 in line]
     return min(steps) if steps else 1
 
 
@@ -91,7 +92,7 @@ def mesh_of(infos: Mapping[int, Info], kv_heads: Optional[int] = None) -> Mesh:
     same = _aliases(infos, sizes)
     pipeline = "pp" in sizes
     names = [a for a in sizes if a not in same and a != "pp"]
-    names.sort(key=lambda a: (-_stride(infos, a), names.index(a)))
+    names.sort(key=lambda a: -_stride(infos, a))
     factors: List[Tuple[str, int]] = []
     for name in names:
         n = sizes[name]

@@ -6,6 +6,7 @@ import re
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .._library import Error
+from ..modules import Module
 from .axes import Pattern, parse_axes
 from .dims import parse_dims
 from .limits import MOST_TEXT, PathLike, refuse
@@ -28,6 +29,7 @@ class Match(NamedTuple):
     line: Line
 
 
+_ASKED = re.compile(r"(.+?)(\.inputs?(?:\.0)?|\.outputs?(?:\.0)?)?")
 _PLACES = {"n": r"(?P<n>\d{1,6})", "step": r"(?P<step>\d{1,6})", "rest": r".*?"}
 _OUTPUTS = r"(?:\.outputs?(?:\.0)?)?"
 _INPUTS = r"\.inputs?(?:\.0)?"
@@ -114,11 +116,25 @@ def _module(text: str, where: str) -> Line:
 class Names:
     """Lines of names; those that stand first win over later ones with the same value."""
 
-    def __init__(self, lines: Iterable[Line]) -> None:
+    def __init__(self, lines: Iterable[Line], modules: Optional[Mapping[str, List[Line]]] = None
+                 ) -> None:
         self.lines = list(lines)
+        self._modules = dict(modules or {})
 
     def __add__(self, other: "Names") -> "Names":
-        return Names(self.lines + other.lines)
+        return Names(self.lines + other.lines, {**other._modules, **self._modules})
+
+    @classmethod
+    def of_modules(cls, modules: Iterable[Module]) -> "Names":
+        """Those of an architecture's modules: `MODULE.output`, `MODULE.input`."""
+        found: Dict[str, List[Line]] = {}
+        for m in modules:
+            fused = "[" in m.pattern
+            key = m.name + (".input" if m.input else ".output")
+            found.setdefault(key, []).append(
+                Line(re.compile(re.escape(key)), m.value,
+                     parse_axes(m.pattern, m.take if fused else None), None, {}, "the architecture"))
+        return cls([], found)
 
     @classmethod
     def of_text(cls, text: str, where: str = "names", modules_only: bool = False) -> "Names":
@@ -182,6 +198,11 @@ class Names:
             out.setdefault(value, Match(value, line))
             if not line.value:
                 break
+        asked = _ASKED.fullmatch(name)
+        if asked is not None:
+            key = asked.group(1) + (".input" if (asked.group(2) or "").startswith(".in") else ".output")
+            for line in self._modules.get(key, ()):
+                out.setdefault(line.value, Match(line.value, line))
         if "" in out:
             return [out[""]] if len(out) == 1 else [m for v, m in out.items() if v]
         return list(out.values())

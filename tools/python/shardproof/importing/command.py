@@ -1,0 +1,105 @@
+"""`python -m shardproof import` and `judge`."""
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import List, NoReturn, Optional, Sequence
+
+from .._library import Error
+from .folders import Left
+from .imported import Imported, read
+from .save import save
+
+_FEW = 20
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise Error("import_options", f"{message}; `{self.prog} --help` lists them")
+
+
+def _parser(verb: str) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=f"python -m shardproof {verb}",
+        description={"import": "Writes a dump of a serving engine as a trace.",
+                     "judge": "Judges a dump of a serving engine."}[verb])
+    parser.add_argument("directory", metavar="DIR", help="the dump: a directory, or one file")
+    parser.add_argument("--model", required=True, metavar="HFDIR",
+                        help="a directory of Hugging Face, a config.json, or a model of the case line")
+    parser.add_argument("--weights", metavar="FILE", help="weights other than those of --model")
+    parser.add_argument("--names", metavar="FILE", help="lines NAME -> VALUE AXES, or a map")
+    parser.add_argument("--ids", metavar="FILE", help="the prompt: token ids, a row a line, or npy")
+    parser.add_argument("--case", default="", metavar="KEYS", help="keys of the case line: act=bf16")
+    parser.add_argument("--torus", metavar="XxYxZ", help="where ranks sit, if the dump does not say")
+    parser.add_argument("--steps", metavar="FIRST-LAST", help="the steps of the dump that are read")
+    if verb == "import":
+        parser.add_argument("--out", required=True, metavar="FILE", help="t.npz or t.h5")
+        return parser
+    parser.add_argument("--html", metavar="FILE", help="also writes the verdict as a page")
+    parser.add_argument("--junit", metavar="FILE", help="also writes it for CI services")
+    parser.add_argument("--annotations", action="store_true", help="lines that GitHub shows")
+    parser.add_argument("--quiet", action="store_true", help="wrong values alone")
+    parser.add_argument("--fail-on", default="unlikely", metavar="VERDICT",
+                        help="the first verdict that fails (unlikely)")
+    return parser
+
+
+def _steps(text: Optional[str]) -> "Optional[tuple[int, int]]":
+    if text is None:
+        return None
+    words = text.split("-")
+    if not 1 <= len(words) <= 2 or not all(w.isdigit() for w in words):
+        raise Error("import_options", f"--steps {text}; legal: 3, 3-6")
+    return int(words[0]), int(words[-1])
+
+
+def _print_left(left: Sequence[Left], all_of_them: bool) -> None:
+    """What is not judged, the first few of each reason."""
+    if not left:
+        return
+    print(f"left out, {len(left)}:")
+    by_reason: "dict[str, List[str]]" = {}
+    for one in left:
+        by_reason.setdefault(one.reason, []).append(one.name)
+    for reason, names in by_reason.items():
+        shown = names if all_of_them else names[:_FEW]
+        more = "" if len(shown) == len(names) else f" and {len(names) - len(shown)} more"
+        print(f"  {', '.join(shown)}{more}: {reason}")
+
+
+def _print_ranks(imported: Imported, ranks: Sequence[int]) -> None:
+    if ranks:
+        print(f"ranks of the dump that gave wrong elements: {', '.join(map(str, ranks))}")
+
+
+def _run(verb: str, arguments: Sequence[str]) -> int:
+    given = _parser(verb).parse_args(arguments)
+    imported = read(given.directory, model=given.model, weights=given.weights, names=given.names,
+                    ids=given.ids, case=given.case, torus=given.torus, steps=_steps(given.steps))
+    if verb == "import":
+        late: List[Left] = []
+        count = save(imported.items(), imported.case, imported.attributes, given.out, late)
+        _print_left(imported.left_out + late, True)
+        print(f"{given.out}: {count} values of {imported.case.splitlines()[0]}")
+        return 0
+    verdict = imported.judge(fail_on=given.fail_on)
+    for path, text in ((given.html, verdict.html), (given.junit, verdict.junit)):
+        if path:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text())
+    if given.annotations:
+        print(verdict.annotations(), end="")
+    print(verdict.table(quiet=given.quiet), end="")
+    _print_left(imported.left_out, not given.quiet)
+    _print_ranks(imported, imported.ranks_of(verdict))
+    print(verdict.sentence)
+    return 0 if verdict.right and not any(left.spoils for left in imported.left_out) else 1
+
+
+def main(verb: str, arguments: Sequence[str]) -> int:
+    """Runs a verb; returns its exit code: 0 right, 1 not, 2 bad input."""
+    try:
+        return _run(verb, arguments)
+    except (Error, OSError) as error:
+        print(f"shardproof: {error}", file=sys.stderr)
+        return 2
