@@ -100,7 +100,10 @@ class Run:
 
     def shards(self, name, value, letter):
         """The shard of each tp rank: the last axes from `letter` on, flat."""
-        parts = np.split(value, self.tp, axis=value.ndim - len(letter)) if letter else [value] * self.tp
+        axis = value.ndim - len(letter)
+        if letter and value.shape[axis] < self.tp:  # ranks share a kv head
+            value = np.repeat(value, self.tp // value.shape[axis], axis=axis)
+        parts = np.split(value, self.tp, axis=axis) if letter else [value] * self.tp
         return [p.reshape(p.shape[:2] + (-1,)).astype(self.dtype) for p in parts]
 
     def write(self, arch, reference):
@@ -162,12 +165,12 @@ def main():
     parser.add_argument("--tp", type=int, default=4)
     parser.add_argument("--cp", type=int, default=1)
     parser.add_argument("--lengths", default="6,6")
-    parser.add_argument("--wrong", help="a value whose last element is off by 1: prefill.c0.layer1.k")
+    parser.add_argument("--wrong", help="a value of which an element is off by 1: prefill.c0.layer1.k")
     options = parser.parse_args()
     lengths = [int(n) for n in options.lengths.split(",")]
 
     def off(value):
-        value.reshape(-1)[-1] += 1
+        value[0, -1].reshape(-1)[-1] += 1
 
     write_model(options.out / "model")
     arch, reference = reference_of(options.out / "model", lengths)

@@ -10,7 +10,7 @@ from ..layouts import Layout
 from .arrays import FileArray
 from .axes import Axis, Pattern
 from .dims import Cut, parse_dims
-from .limits import refuse
+from .limits import refuse, zeros
 from .local_axes import Extents, LocalAxis, local_axis, width_of
 from .mesh import Chip, Mesh
 from .rows import Rows, tokens_of
@@ -234,7 +234,7 @@ def _rows_of(array: Array, rows: Rows, first: int, last_only: bool) -> Array:
         return last
     if not any(pads) and array.shape[1] == rows.width:
         return array
-    out = np.zeros((len(array), rows.width) + array.shape[2:], array.dtype)
+    out = zeros("its rows", (len(array), rows.width) + array.shape[2:], array.dtype)
     for row, (pad, n) in enumerate(zip(pads, counts)):
         out[row, :n] = array[row, pad:pad + n]
     return out
@@ -250,7 +250,7 @@ def _plain(it: _Arrangement, kind: str, rows: Rows, tokens: str, last_only: bool
                 ends = np.maximum(np.cumsum(rows.counts) - 1, 0)
                 array = array[ends]
             else:
-                out = np.zeros((len(rows.counts), rows.width) + array.shape[1:], array.dtype)
+                out = zeros("its rows", (len(rows.counts), rows.width) + array.shape[1:], array.dtype)
                 _scatter(out, array, np.arange(len(array)), rows)
                 array = out
         elif kind == "L" and (last_only or not it.cuts_of("L")):
@@ -292,12 +292,12 @@ def _gathered(it: _Arrangement, kind: str, cuts: Sequence[Cut], rows: Rows, last
                 array = it.front(it.arrays[rank].load())
                 if kind == "t":
                     if out is None:
-                        out = np.zeros((len(rows.counts), rows.width) + array.shape[1:], array.dtype)
+                        out = zeros("its rows", (len(rows.counts), rows.width) + array.shape[1:], array.dtype)
                     _scatter(out, array, index, rows)
                     _scatter(owner, np.full(len(array), rank, np.int32), index, rows)
                 else:
                     if out is None:
-                        out = np.zeros((len(array), total) + array.shape[2:], array.dtype)
+                        out = zeros("its rows", (len(array), total) + array.shape[2:], array.dtype)
                     out[:, index] = array
                     owner[:, index] = rank
             assert out is not None

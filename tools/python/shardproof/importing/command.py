@@ -2,8 +2,10 @@
 from __future__ import annotations
 
 import argparse
+import html
 import sys
 from typing import List, NoReturn, Optional, Sequence
+from xml.sax import saxutils
 
 from .._library import Error
 from .folders import Left
@@ -53,6 +55,11 @@ def _steps(text: Optional[str]) -> "Optional[tuple[int, int]]":
     return int(words[0]), int(words[-1])
 
 
+def _printable(text: str) -> str:
+    """Names of others could hold control characters."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 def _print_left(left: Sequence[Left], all_of_them: bool) -> None:
     """What is not judged, the first few of each reason."""
     if not left:
@@ -64,12 +71,7 @@ def _print_left(left: Sequence[Left], all_of_them: bool) -> None:
     for reason, names in by_reason.items():
         shown = names if all_of_them else names[:_FEW]
         more = "" if len(shown) == len(names) else f" and {len(names) - len(shown)} more"
-        print(f"  {', '.join(shown)}{more}: {reason}")
-
-
-def _print_ranks(imported: Imported, ranks: Sequence[int]) -> None:
-    if ranks:
-        print(f"ranks of the dump that gave wrong elements: {', '.join(map(str, ranks))}")
+        print(_printable(f"  {', '.join(shown)}{more}: {reason}"))
 
 
 def _run(verb: str, arguments: Sequence[str]) -> int:
@@ -83,16 +85,25 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
         print(f"{given.out}: {count} values of {imported.case.splitlines()[0]}")
         return 0
     verdict = imported.judge(fail_on=given.fail_on)
-    for path, text in ((given.html, verdict.html), (given.junit, verdict.junit)):
+    sentence = imported.sentence(verdict)
+
+    def told(text: str) -> str:
+        """The text with the ranks of the dump in place of the torus's."""
+        for form in (str, html.escape, saxutils.escape):
+            text = text.replace(form(verdict.sentence), form(sentence))
+        return text
+
+    for path, form in ((given.html, verdict.html), (given.junit, verdict.junit)):
         if path:
             with open(path, "w", encoding="utf-8") as file:
-                file.write(text())
+                file.write(told(form()))
     if given.annotations:
-        print(verdict.annotations(), end="")
-    print(verdict.table(quiet=given.quiet), end="")
+        print(told(verdict.annotations()), end="")
+    table = verdict.table(quiet=given.quiet)
+    print(table[:-len(verdict.sentence) - 1] if table.endswith(f"\n{verdict.sentence}\n") else table,
+          end="")
     _print_left(imported.left_out, not given.quiet)
-    _print_ranks(imported, imported.ranks_of(verdict))
-    print(verdict.sentence)
+    print(sentence)
     return 0 if verdict.right and not any(left.spoils for left in imported.left_out) else 1
 
 
@@ -101,5 +112,5 @@ def main(verb: str, arguments: Sequence[str]) -> int:
     try:
         return _run(verb, arguments)
     except (Error, OSError) as error:
-        print(f"shardproof: {error}", file=sys.stderr)
+        print(f"shardproof: {_printable(str(error))}", file=sys.stderr)
         return 2

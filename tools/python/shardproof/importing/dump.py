@@ -240,6 +240,8 @@ class Dump:
                 yield Item(name, _judged(array, value), found.layout, chip, attributes)
         except Error as error:
             self.left.append(Left(name, error.message))
+        except (ValueError, IndexError, TypeError, OverflowError) as error:
+            self.left.append(Left(name, f"its arrays do not fit the step: {error}"))
 
 
 def _numbers(what: str, value: Sequence[int]) -> FileArray:

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import collections
 import pathlib
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+import re
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from .._library import Error, call
 from ..architectures import Architecture
@@ -102,30 +103,40 @@ class Imported:
         scattered over ranks, the one that had the element's row and position."""
         at = (chip[0], chip[1], chip[2])
         owner = self._dump.owners.get(name, {}).get(at)
-        if owner is not None and len(index) >= 2:
-            found = int(owner[index[0], index[1]])
+        if owner is not None and len(index) >= owner.ndim:
+            found = int(owner[tuple(index[:owner.ndim])])
             return None if found < 0 else found
         return self._dump.mesh.rank(self._dump.stages.get(name, 0), at)
 
     def ranks_of(self, verdict: Verdict) -> List[int]:
         """The ranks of the dump that gave wrong elements of the first divergence: those of the
-        chips that hold them, where tokens lie scattered those of the elements that are told."""
+        chips that hold them; where tokens lie scattered, of the first and the worst element and of
+        positions that are wrong in all rows."""
         first = verdict.json["first"]
         if first is None:
             return []
-        ranks = set()
-        owners = self._dump.owners.get(first["name"], {})
-        exactly = (first.get("exactly") or {}).get("L")
+        name, ranks = first["name"], set()  # type: Tuple[str, Set[Optional[int]]]
+        owners = self._dump.owners.get(name, {})
+        positions = (first.get("exactly") or {}).get("L", [])
         for part in first.get("parts", []):
-            at = (part["chip"][0], part["chip"][1], part["chip"][2])
-            if at not in owners:
-                ranks.add(self.rank(first["name"], at))
-            elif exactly is not None:
-                ranks.update(int(r) for n in exactly for r in set(owners[at][:, n]))
+            at = _chip(part["chip"])
+            if at in owners:
+                ranks.update(int(r) for n in positions for r in owners[at][..., n].flat if r >= 0)
+            else:
+                ranks.add(self.rank(name, at))
         for element in (first.get("first"), first.get("worst")):
-            if element and element.get("chip") is not None:
-                ranks.add(self.rank(first["name"], element["chip"], element["index"]))
-        return sorted(r for r in ranks if r is not None and r >= 0)
+            if element and element.get("chip") and owners:
+                ranks.add(self.rank(name, _chip(element["chip"]), element["index"]))
+        return sorted(r for r in ranks if r is not None)
+
+    def sentence(self, verdict: Verdict) -> str:
+        """The verdict's sentence, with the ranks of the dump."""
+        ranks = self.ranks_of(verdict)
+        if not ranks or ranks == verdict.ranks:
+            return verdict.sentence
+        word = "rank" if len(ranks) == 1 else "ranks"
+        return re.sub(r"^ranks? \d[\d, -]*, ", f"{word} {', '.join(map(str, ranks))}, ",
+                      verdict.sentence)
 
     def _case(self, said: Mapping[str, str]) -> Tuple[str, Dict[str, str]]:
         self._listed = len(self._dump.left)
@@ -178,6 +189,11 @@ class Imported:
         """The verdict on the trace; `options` are those of shardproof.judge."""
         weights = self._model.weights() if self._model.given else None
         return judge(self.trace(), weights, **options)
+
+
+def _chip(text: str) -> Tuple[int, int, int]:
+    x, y, z = (int(n) for n in text.strip("()").split(","))
+    return x, y, z
 
 
 def read(directory: PathLike, *, model: str, names: Union[Names, PathLike, None] = None,

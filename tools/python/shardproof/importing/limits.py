@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 import pathlib
-from typing import NoReturn, Tuple, Union
+from typing import Any, NoReturn, Tuple, Union
 
+import numpy as np
+
+from .._arrays import Array
 from .._library import Error
 
 PathLike = Union[str, "pathlib.Path"]
@@ -31,6 +34,13 @@ def require_bytes(what: str, count: int, stored: int) -> None:
     if count > MOST_UNPACKED and count > 100 * stored:
         refuse("import_limit", f"{what} has {count} bytes, stored in {stored}; at most 100 times as "
                                "many: store it without compression, and views as copies")
+
+
+def zeros(what: str, shape: Tuple[int, ...], dtype: Any) -> Array:
+    """An array of zeros. Raises Error import_limit for one that is too large."""
+    require_bytes(what, count_of(what, shape) * np.dtype(dtype).itemsize, MOST_VALUE)
+    out: Array = np.zeros(shape, dtype)
+    return out
 
 
 def count_of(what: str, shape: Tuple[int, ...]) -> int:

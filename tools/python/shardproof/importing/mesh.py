@@ -103,6 +103,11 @@ def mesh_of(infos: Mapping[int, Info], kv_heads: Optional[int] = None) -> Mesh:
         refuse("import_mesh", "more than three axes of several ranks, "
                + ", ".join(f"{n}={sizes[n]}" for n in names)
                + "; dump a run with fewer: three show the same mistakes")
+    chips = 1
+    for _, n in factors:
+        chips *= n
+    if chips > 4096:
+        refuse("import_mesh", f"the ranks say that they are {chips}; at most 4096")
     padded = [("", 1)] * (3 - len(factors)) + factors
     axes: Dict[str, str] = {}
     for letter, (name, _) in zip("xyz", padded):

@@ -8,9 +8,10 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 import numpy as np
 
 from .._arrays import Array
+from .._library import Error
 from .arrays import FileArray
 from .dims import parse_dims
-from .limits import MOST_TEXT, PathLike, refuse
+from .limits import MOST_TEXT, PathLike, refuse, zeros
 from .mesh import Mesh
 from .rows import Rows, counts_of, pads_of, tokens_of
 
@@ -69,7 +70,7 @@ def _whole(given: Given, mesh: Mesh, segments: Optional[Sequence[int]]) -> Array
             len({str(where) for where in at.values()}) != mesh.size(axes) or mesh.size(axes) == 1:
         refuse("import_run", f"ranks hold different tokens, which '{dims}' does not say; give "
                              "--ids FILE")
-    out = np.zeros(first.shape[:-1] + (total,), first.dtype)
+    out = zeros("its tokens", first.shape[:-1] + (total,), first.dtype)
     for rank, array in arrays.items():
         index = tokens_of(total, segments if segments and first.ndim == 1 else (total,), at[rank],
                           held)
@@ -81,7 +82,7 @@ def _whole(given: Given, mesh: Mesh, segments: Optional[Sequence[int]]) -> Array
 
 
 def _padded_rows(ids: Sequence[Sequence[int]], counts: Sequence[int]) -> Array:
-    out = np.zeros((len(counts), max(counts)), np.int32)
+    out = zeros("its tokens", (len(counts), max(counts)), np.int32)
     for row, n in enumerate(counts):
         out[row, :n] = ids[row][:n]
     return out
@@ -101,6 +102,8 @@ def _rows_and_ids(given: Mapping[str, Given], mesh: Mesh, before: Optional[Seque
     arrays = {name: _whole(given[name], mesh, segments)
               for name in ("ids", "positions", "mask") if name in given}
     ids, positions = arrays.get("ids"), arrays.get("positions")
+    if ids is not None:
+        ids = np.clip(ids, -1, 2**31 - 1)
     tokens = ids if ids is not None else positions
     if tokens is None and prompt is not None:
         counts = [1] * len(before) if before is not None else [len(row) for row in prompt]
@@ -111,7 +114,7 @@ def _rows_and_ids(given: Mapping[str, Given], mesh: Mesh, before: Optional[Seque
         counts = counts_of(len(tokens), before, lengths, cu, positions)
         rows = Rows(tuple(counts), (0,) * len(counts))
         if ids is not None:
-            out = np.zeros((len(counts), rows.width), np.int32)
+            out = zeros("its tokens", (len(counts), rows.width), np.int32)
             row, position = rows.packed()
             out[row, position] = ids[:rows.total]
             ids = out
@@ -124,11 +127,24 @@ def _rows_and_ids(given: Mapping[str, Given], mesh: Mesh, before: Optional[Seque
     counts, pads = pads_of(tokens.shape, mask, positions)
     rows = Rows(tuple(counts), tuple(pads))
     if ids is not None:
-        out = np.zeros((len(counts), rows.width), np.int32)
+        out = zeros("its tokens", (len(counts), rows.width), np.int32)
         for row_number, (n, pad) in enumerate(zip(counts, pads)):
             out[row_number, :n] = ids[row_number, pad:pad + n]
         ids = out
     return rows, ids
+
+
+def _guarded(given: Mapping[str, Given], mesh: Mesh, before: Optional[Sequence[int]],
+             prompt: Optional[Sequence[Sequence[int]]]) -> Tuple[Rows, Optional[Array]]:
+    for name, one in given.items():
+        for rank, array in one.arrays.items():
+            if array.dtype.kind not in "iub" or not 1 <= len(array.shape) <= 2:
+                refuse("import_type", f"{name} of rank {rank} is {array.dtype} {list(array.shape)}; "
+                                      "legal: integers of one or two dims")
+    try:
+        return _rows_and_ids(given, mesh, before, prompt)
+    except (ValueError, IndexError, TypeError, OverflowError) as error:
+        refuse("import_run", f"the tokens of a step do not fit one another: {error}")
 
 
 def steps_of(given: Mapping[int, Mapping[str, Given]], mesh: Mesh,
@@ -140,11 +156,11 @@ def steps_of(given: Mapping[int, Mapping[str, Given]], mesh: Mesh,
     chunks = decodes = 0
     for number in sorted(given):
         try:
-            rows, ids = _rows_and_ids(given[number], mesh, before, prompt)
-        except Exception as error:  # a step that cannot be put in order costs itself
+            rows, ids = _guarded(given[number], mesh, before, prompt)
+        except Error as error:  # a step that cannot be put in order costs itself
             if before is None:
                 raise
-            left[number] = getattr(error, "message", "its tokens cannot be read")
+            left[number] = error.message
             continue
         if before is not None and len(rows.counts) != len(before):
             left[number] = f"it has {len(rows.counts)} rows, the first step {len(before)}"

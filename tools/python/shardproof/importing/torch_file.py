@@ -106,9 +106,11 @@ class _File:
         require_bytes(what, count * dtype.itemsize, storage.bytes)
 
         def load() -> Array:
-            flat = mapped(self.path, storage.member.offset, elements * dtype.itemsize).view(dtype)
-            steps = tuple(s * dtype.itemsize for s in stride)
-            return np.lib.stride_tricks.as_strided(flat[offset:], size, steps, writeable=False)
+            if not count:
+                return np.zeros(size, dtype)
+            raw = mapped(self.path, storage.member.offset, elements * dtype.itemsize)
+            return np.ndarray(size, dtype, raw.data, offset * dtype.itemsize,
+                              tuple(s * dtype.itemsize for s in stride))
 
         return FileArray(what, size, dtype, load)
 

@@ -31,7 +31,7 @@ class _ShortReads(io.RawIOBase):
     def read(self, count: int = -1) -> bytes:
         if count > MOST_DIRECTORY:
             raise zipfile.BadZipFile(f"a directory of {count} bytes, at most {MOST_DIRECTORY}")
-        return self._file.read(MOST_DIRECTORY if count < 0 else count)
+        return self._file.read(1 << 17 if count < 0 else count)  # its end has at most 65,557
 
     def seek(self, offset: int, whence: int = 0) -> int:
         return self._file.seek(offset, whence)
