@@ -62,11 +62,14 @@ int print_map_listing(const MapListing& asked) {
       asked.model, map, asked.config.empty() ? example_config(map) : load_config(asked.config));
   const std::vector<MapRow> settings = setting_rows(map, mapped.sizes);
   std::vector<MapRow> weights, values;
+  const auto has = [&](int line) { return !mapped.sizes.left_out.contains(line); };
   for (const ModelMap::Source& source : map.sources)
-    weights.push_back({source.weight, source.tensor, pattern_text(source.pattern)});
+    if (has(source.line))
+      weights.push_back({source.weight, source.tensor, pattern_text(source.pattern)});
   for (const ModelMap::Module& module : map.modules)
-    values.push_back({module.value, module.module,
-                      pattern_text(module.pattern) + (module.input ? " input" : "")});
+    if (has(module.line))
+      values.push_back({module.value, module.module,
+                        pattern_text(module.pattern) + (module.input ? " input" : "")});
   const std::string line = print_model(mapped.model);
   if (asked.json) {
     fmt::print("{}\n", json_text({{"map", asked.map},

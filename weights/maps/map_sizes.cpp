@@ -157,17 +157,24 @@ MappedSizes mapped_sizes(const ModelMap& map, const ModelText& text, const Model
                          const TextKeys& given) {
   require_names(map, text);
   Settings settings(text, config, given);
-  const auto at_line = [&](int line, const auto& act) {
+  const auto at_line = [&](int line, const auto& act, const std::string& remedy = "") {
     try {
       act();
     } catch (const Error& error) {
-      throw Error(error.label(), map.where(line) + error.message());
+      throw Error(error.label(), map.where(line) + error.message() + remedy);
     }
   };
   for (const ModelMap::Requirement& requirement : map.requirements)
     at_line(requirement.line, [&] { settings.require(requirement); });
-  for (const ModelMap::Setting& setting : map.settings)
-    at_line(setting.line, [&] { settings.set(setting); });
+  for (const ModelMap::Setting& setting : map.settings) {
+    // What takes the place of an entry that is missing is a use's key.
+    const std::string remedy =
+        text.flag(setting.name) == nullptr && !makes_table(setting.formula.called())
+            ? fmt::format("; or give {}=VALUE", setting.name)
+            : "";
+    at_line(
+        setting.line, [&] { settings.set(setting); }, remedy);
+  }
   for (const ModelMap::Source& source : map.sources)
     at_line(source.line, [&] { settings.choose(source.condition, source.line); });
   for (const ModelMap::Module& module : map.modules)

@@ -183,6 +183,26 @@ TEST(ConfigFormula, SettingsAreAnExample) {
     EXPECT_EQ(label_of([&] { ConfigFormula::parse_settings(bad); }), "model_map_c0") << bad;
 }
 
+TEST(ConfigFormula, GetsWhatMayBeMissing) {
+  const auto of = [](const std::string& formula) {
+    return ConfigFormula::parse(formula).value([](const std::string& name) -> std::optional<Value> {
+      if (name == "a") return Value(4);
+      if (name == "none") return Value();
+      return std::nullopt;
+    });
+  };
+  EXPECT_EQ(of("get(a)"), 4);
+  EXPECT_EQ(of("get(b)"), Value());
+  EXPECT_EQ(of("get(none)"), Value());
+  EXPECT_EQ(of("get(b) or a // 2"), 2);
+  EXPECT_EQ(of("get(b) == True"), false);
+  for (const char* formula : {"b", "get()", "get(1)", "get('a')", "get(a, b)", "get(a + 1)"})
+    EXPECT_EQ(label_of([&] { of(formula); }), "model_map_c2") << formula;
+  std::set<std::string, std::less<>> names;
+  ConfigFormula::parse("a[n] if get(b) else dict(c=d, e=[f ** -g])").add_names(names);
+  EXPECT_EQ(names, (std::set<std::string, std::less<>>{"a", "b", "d", "f", "g", "n"}));
+}
+
 TEST(ConfigFormula, KnowsAWholeCall) {
   EXPECT_EQ(ConfigFormula::parse("rope_cos(1, 2)").called(), "rope_cos");
   EXPECT_EQ(ConfigFormula::parse("rope_cos(1, 2) + 1").called(), "");

@@ -188,6 +188,19 @@ TEST_F(Experts, OrOneTensor) {
   EXPECT_EQ(found.unread, std::vector<std::string>{"extra"});
 }
 
+TEST_F(Experts, LinesThatDoNotHoldAreNotRead) {
+  file_.add("other", counted({2, 2}, 50));
+  file_.add("h.0.mask", counted({1}, 0));
+  const std::string map = kMap;
+  const MappedWeights first = read("table < other VE if 1 == 1\nignore h.{n}.mask\n" + map);
+  EXPECT_EQ(first.tensors.at("table").data[0], 50.0F);
+  EXPECT_EQ(first.unread, std::vector<std::string>{"embed"});
+  const MappedWeights second =
+      read("table < other VE if 1 == 2\nignore h.{n}.mask if 1 == 2\nignore other\n" + map);
+  EXPECT_EQ(second.tensors.at("table").data[0], 0.0F);
+  EXPECT_EQ(second.unread, std::vector<std::string>{"h.0.mask"});
+}
+
 TEST_F(Experts, AllMustBeThere) {
   TensorFile file;
   file.add("embed", counted({2, 2}, 0));

@@ -105,6 +105,14 @@ TEST(ModelMap, OtherLinesAreRefused) {
                            "v ~ a E output",
                            "v ~ a E input x",
                            "v ~ a E skip 1",
+                           "require",
+                           "require (",
+                           "ignore",
+                           "ignore a b",
+                           "ignore a if",
+                           "w < a E if",
+                           "w < a E if x y",
+                           "v ~ a E if (",
                            "hello",
                            "w > a E"})
     EXPECT_EQ(label(line), "model_map_c0") << line;
@@ -183,6 +191,39 @@ TEST(ModelMap, HasNoSizesFor) {
   EXPECT_EQ(label("F = 1"), "model_map_c1");
   EXPECT_TRUE(refuses([] { keys_of("\nE = word", R"({"word": "a"})"); }, "model_map_c2",
                       "a.map line 2: 'word': E is \"a\", not a number"));
+}
+
+TEST(ModelMap, RequiresAndLeavesOut) {
+  const std::string lines =
+      "require act == 'silu'\nlayers = 1\nE = get(e) or 4\n"
+      "table < a.weight VE if tied\ntable < b.weight VE if not tied\n"
+      "out ~ h.{n} BLE if get(post) == True\nignore h.{n}.mask if tied\nignore h.{n}.bias\n";
+  const ModelMap map = parse_model_map(lines, "a.map");
+  ASSERT_EQ(map.requirements.size(), 1U);
+  ASSERT_EQ(map.ignored.size(), 2U);
+  const auto sizes = [&](const nlohmann::json& config) {
+    return mapped_sizes(map, text(), config);
+  };
+  const MappedSizes tied = sizes({{"act", "silu"}, {"tied", true}, {"e", nullptr}});
+  EXPECT_EQ(tied.keys.at("E"), "4");
+  EXPECT_EQ(tied.left_out, (std::set<int>{5, 6}));
+  const MappedSizes apart = sizes({{"act", "silu"}, {"tied", false}, {"e", 8}, {"post", true}});
+  EXPECT_EQ(apart.keys.at("E"), "8");
+  EXPECT_EQ(apart.left_out, (std::set<int>{4, 7}));
+  EXPECT_TRUE(refuses(
+      [&] {
+        sizes({{"act", "gelu"}, {"tied", true}});
+      },
+      "model_map_c7", "a.map line 1: the config's model is another: 'act == 'silu'' is false"));
+  EXPECT_EQ(label_of([&] { sizes({{"tied", true}}); }), "model_map_c2");
+  EXPECT_EQ(label_of([&] { sizes({{"act", "silu"}}); }), "model_map_c2");
+  EXPECT_EQ(label_of([&] { sizes({{"act", "silu"}, {"tied", 1}}); }), "model_map_c2");
+  EXPECT_EQ(unread_entries(map, {{"act", 1}, {"tied", 1}, {"post", 1}, {"window", 4}, {"e", 1}}),
+            (std::vector<std::string>{"window"}));
+  // The newer form of RoPE's entries is read where the older one would be.
+  const nlohmann::json newer{{"rope_parameters", nlohmann::json::object()}};
+  EXPECT_EQ(unread_entries(map, newer).size(), 1U);
+  EXPECT_TRUE(unread_entries(parse_model_map("E = rope_theta"), newer).empty());
 }
 
 TEST(ModelMap, GivesTables) {

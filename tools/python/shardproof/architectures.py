@@ -101,10 +101,11 @@ class Architecture:
         self.model: str = told["model"]
         self.layers: int = told["layers"]
         self.extents: Dict[str, int] = told["extents"]
-        self._tensors = set(told["tensors"])
+        #: The names of the tensors that the map reads.
+        self.tensors = frozenset(told["tensors"])
         self._sources = re.findall(r"^(\w+) < (\S+)", map, re.M)
         self._experts = [re.compile(re.escape(n).replace(re.escape("{x}"), "[0-9]+"))
-                         for n in self._tensors if "{x}" in n]
+                         for n in self.tensors if "{x}" in n]
         self._modules = [Module(**module) for module in told["modules"]]
         neutral = _index()[1]
         #: Entries of the config that no line of the map reads, which may say what the text has not.
@@ -122,12 +123,12 @@ class Architecture:
             raise Error("architecture_unknown", "a text of your own needs a map, and a map a text")
         if text is not None and map is not None:
             return cls(pathlib.Path(text).read_text(), pathlib.Path(map).read_text(), entries,
-                       pathlib.Path(text).stem, **sizes)
+                       re.sub(r"[^\w.-]", "_", pathlib.Path(text).stem), **sizes)
         one = _find(entries)
         return cls((_FOLDER / one.text).read_text(), (_FOLDER / one.map).read_text(), entries,
                    one.map[:-len(".map")], **sizes)
 
-    def case(self, torus: str = "1x1x1", batch: int = 1, prompt: int = 1, gen: int = 0,
+    def case(self, torus: str = "1x1x1", batch: int = 1, prompt: int = 1, gen: int = 1,
              **more: Any) -> str:
         """The line of a case of this model, with the model's text behind it, as Trace and Reference
         take it; `more` are further keys, act="bf16"."""
@@ -165,7 +166,7 @@ class Architecture:
         return told, data, arrays
 
     def _reads(self, name: str) -> bool:
-        return name in self._tensors or any(e.fullmatch(name) for e in self._experts)
+        return name in self.tensors or any(e.fullmatch(name) for e in self._experts)
 
     def modules(self) -> List[Module]:
         """The modules that show values, in the order of the text's lines."""
