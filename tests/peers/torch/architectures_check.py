@@ -55,7 +55,10 @@ def run(model, arch, ids):
     """The values by name of prefill and decode steps, as the modules show them."""
     shown, passes = {}, ["prefill.c0", *(f"decode.{i}" for i in range(1, GEN))]
     hooks, tree = [], dict(model.named_modules())
-    for name in {m.name for m in arch.modules()}:
+    # Of several modules of one value a program has one.
+    modules = [module for module in arch.modules() if module.name in tree]
+    assert {m.value for m in modules} == {m.value for m in arch.modules()}
+    for name in {m.name for m in modules}:
         def hook(module, args, kwargs, out, name=name):
             given = args[0] if args else next(iter(kwargs.values()))
             out = out[0] if isinstance(out, tuple) else out
@@ -66,7 +69,7 @@ def run(model, arch, ids):
         values[f"{step}.ids"] = ids.numpy().astype(np.int32)
         with torch.no_grad():
             logits = model(ids, cache=cache, use_cache=True).logits
-        for module in arch.modules():
+        for module in modules:
             array = shown[module.name][0 if module.input else 1].detach()
             values[f"{step}.{module.value}"] = module.of(array, arch.extents).numpy()
         values[f"{step}.logits"] = logits.numpy()
@@ -85,10 +88,11 @@ def judged(arch, values, weights):
 
 def theta(model):
     for module in model.modules():
-        if hasattr(module, "inv_freq"):
-            module.inv_freq = module.inv_freq * 0.9
-        if hasattr(module, "embed_positions"):
-            module.embed_positions = module.embed_positions.roll(1, 0)
+        for name, buffer in list(module.named_buffers(recurse=False)):
+            if name.endswith("inv_freq"):
+                setattr(module, name, buffer * 0.9)
+            elif name == "embed_positions":
+                setattr(module, name, buffer.roll(1, 0))
 
 
 def changed(pattern, change):
@@ -125,7 +129,7 @@ def check(name, kind, config):
     if not right.right or unseen:
         failures.append(f"right run: {right.sentence} {unseen[:5]}")
     for fault, (act, place, cause) in FAULTS.items():
-        if hasattr(act, "pattern") and not any(re.search(act.pattern, n) for n in state):
+        if not any(re.search(getattr(act, "pattern", "rope"), n) for n in [*state, *weights]):
             continue
         broken = kind(config).eval()
         broken.load_state_dict(model.state_dict())
