@@ -16,7 +16,7 @@ namespace shardproof::tools {
 struct ComparisonRequest {
   std::string file;                             ///< the dump's name in reports
   std::optional<std::string> line;              ///< the case, where the dump says none
-  std::optional<ModelText> text;                ///< of that case's model, in place of its file
+  std::optional<ModelText> text = {};           ///< of that case's model, in place of its file
   std::string weights_file;                     ///< of the run that wrote the dump; "": generated
   std::string golden;                           ///< a golden, in place of the two above
   std::vector<std::string> given;               ///< patterns of values that are not judged

@@ -40,7 +40,7 @@ struct Made {
 };
 
 TEST(Binding, AnswersInJson) {
-  EXPECT_EQ(shardproof_interface(), 1);
+  EXPECT_EQ(shardproof_interface(), 2);
   EXPECT_EQ(shardproof_missing_feature(), nullptr);
   const json layout = taken(shardproof_layout("BLE_zx partialsum-y"));
   EXPECT_EQ(layout["dims"][2], (json{{"letter", "E"}, {"axes", "zx"}}));
@@ -136,6 +136,96 @@ TEST(Binding, JudgesADump) {
   EXPECT_EQ(label(shardproof_compare(dump.object, nullptr, R"({"fail_on": "equal"})",
                                      &comparison.object)),
             "compare_fail_on");
+}
+
+constexpr const char* kText = R"(model tiny
+dim E d_model
+dim V vocabulary
+number eps
+flag more
+embedding
+weight table : VE
+embed : BLE = gather(table, ids, V)
+layer
+weight gain : E
+weight bias : E if more
+scaled : BLE = mul(in, gain)
+out : BLE = add(scaled, bias) if more
+out : BLE = scaled unless more
+head
+logits : BLV = einsum(BLE,VE->BLV; in, table)
+)";
+constexpr const char* kMap = R"(layers = n
+E = width
+V = words
+eps = 1e-5
+more = get(bias) == True
+table < embed VE
+gain < h.{n}.gain E
+bias < h.{n}.bias E
+ignore h.{n}.mask
+out ~ h.{n} BLE
+scaled ~ h.{n}.norm BLE input
+)";
+
+TEST(Binding, TakesTheTextOfAModelBehindItsLine) {
+  const std::string line = std::string(
+                               "torus=1x1x2 model=none.model,E=4,V=6,layers=2,more=0,eps=1 "
+                               "batch=2 prompt=3 gen=1\n") +
+                           kText;
+  const json told = taken(shardproof_case(line.c_str()));
+  const std::string whole = told["case"], model = told["model"];
+  EXPECT_EQ(taken(shardproof_case(whole.c_str())), told);
+  EXPECT_NE(whole.find("\nmodel tiny\n"), std::string::npos);
+  EXPECT_EQ(taken(shardproof_verify(whole.c_str()))["verdict"], "equal");
+  Made weights, reference, dump, comparison;
+  ASSERT_EQ(label(shardproof_weights_generate(model.c_str(), 1, &weights.object)), "");
+  EXPECT_EQ(taken(shardproof_weights_list(weights.object))["model"], model);
+  ASSERT_EQ(label(shardproof_reference(whole.c_str(), weights.object, &reference.object)), "");
+  EXPECT_NE(shardproof_reference_data(reference.object, "prefill.c0.layer1.out"), nullptr);
+  // A dump without a case is judged by one with its text.
+  ASSERT_EQ(label(shardproof_dump(R"({"format": "shardproof trace", "version": 1})", &dump.object)),
+            "");
+  const json request{{"case", whole}};
+  EXPECT_EQ(label(shardproof_compare(dump.object, weights.object, request.dump().c_str(),
+                                     &comparison.object)),
+            "");
+  EXPECT_EQ(label(shardproof_case("model=none.model,E=4\nmodel a\nb")), "model_c0");
+}
+
+TEST(Binding, MapsAnotherProgramsModel) {
+  const std::string model = std::string("tiny.model\n") + kText;
+  const char* const config = R"({"n": 2, "width": 2, "words": 3, "window": 4})";
+  Made mapped, weights;
+  ASSERT_EQ(label(shardproof_mapped(model.c_str(), kMap, config, &mapped.object)), "");
+  const json told = taken(shardproof_mapped_list(mapped.object));
+  EXPECT_EQ(told["layers"], 2);
+  EXPECT_EQ(told["extents"], (json{{"E", 2}, {"V", 3}}));
+  EXPECT_EQ(told["unread"], (json{"window"}));
+  EXPECT_EQ(told["modules"].size(), 4U);
+  EXPECT_EQ(told["modules"][0], (json{{"value", "layer0.scaled"},
+                                      {"name", "h.0.norm"},
+                                      {"pattern", "BLE"},
+                                      {"take", 0},
+                                      {"input", true},
+                                      {"dims", "BLE"}}));
+  const std::vector<float> table{1, 2, 3, 4, 5, 6}, gain{7, 8};
+  const float* const data[] = {table.data(), gain.data(), gain.data(), nullptr, nullptr};
+  const char* const tensors = R"([{"name": "embed", "shape": [3, 2]},
+    {"name": "h.0.gain", "shape": [2]}, {"name": "h.1.gain", "shape": [2]},
+    {"name": "h.1.mask", "shape": [0]}, {"name": "h.1.bias", "shape": [0]}])";
+  const json read = taken(shardproof_mapped_weights(mapped.object, tensors, data, &weights.object));
+  EXPECT_EQ(read["unread"], (json{"h.1.bias"}));
+  EXPECT_EQ(shardproof_weights_data(weights.object, "layer1.gain")[1], 8.0F);
+  Made none;
+  EXPECT_EQ(label(shardproof_mapped_weights(mapped.object, "[]", data, &none.object)),
+            "model_map_c4");
+  EXPECT_EQ(label(shardproof_mapped_files(mapped.object, "none", &none.object)), "tensors_open");
+  EXPECT_EQ(label(shardproof_mapped_list(weights.object)), "binding_object");
+  EXPECT_EQ(label(shardproof_mapped(model.c_str(), kMap, "[", &none.object)), "model_map_f3");
+  EXPECT_EQ(label(shardproof_mapped(model.c_str(), kMap, "{}", &none.object)), "model_map_c2");
+  EXPECT_EQ(label(shardproof_mapped(model.c_str(), "a b", config, &none.object)), "model_map_c0");
+  EXPECT_EQ(none.object, nullptr);
 }
 
 TEST(Binding, RefusesWhatIsNoObjectOfItsKindAndWhatIsNoJson) {
