@@ -11,6 +11,7 @@
 #include "tools/report/comparison_json.h"
 #include "tools/report/comparison_page.h"
 #include "tools/report/comparison_text.h"
+#include "tools/verbs/import_command.h"
 #include "weights/base/detail/replace_file.h"
 
 namespace shardproof::tools {
@@ -43,13 +44,24 @@ void require_outputs(const CompareFlags& o) {
   }
 }
 
+/// Reads the trace. What another program wrote in a form of its own is refused with the command
+/// that imports it.
+dump::Dump trace_of(const ComparisonRequest& request) {
+  try {
+    return dump::read_dump(request.file,
+                           !request.golden.empty() ? dump::Unread::refused : dump::Unread::left);
+  } catch (const Error& error) {
+    if (error.label() != "dump_open") throw;
+    const std::string how = import_command(request.file);
+    if (how.empty()) throw;
+    throw Error("compare_import", fmt::format("{:?} {}", request.file, how));
+  }
+}
+
 int compare(CompareFlags& o) {
   o.request.fail_on = fail_on(o);
   require_outputs(o);
-  const Comparison found =
-      compare(dump::read_dump(o.request.file, !o.request.golden.empty() ? dump::Unread::refused
-                                                                        : dump::Unread::left),
-              o.request);
+  const Comparison found = compare(trace_of(o.request), o.request);
   if (!o.html.empty()) replace_file(o.html, comparison_page(found), "file_write");
   if (!o.junit.empty()) replace_file(o.junit, comparison_junit(found), "file_write");
   fmt::print("{}", o.json ? comparison_json(found) : comparison_text(found, o.quiet));

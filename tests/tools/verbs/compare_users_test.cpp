@@ -1,7 +1,10 @@
 // What `compare` says to people: of ranks, forms of arrays, files of others, and in which order.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "engine/run/case.h"
 #include "golden/memo/oracle_memo.h"
@@ -177,11 +180,38 @@ TEST_F(CompareUsers, FlatTokensAreOneRightHint) {
   EXPECT_EQ(padded.find("flat"), std::string::npos);
 }
 
-TEST_F(CompareUsers, RefusesAFileOfTorchWithWhatToDo) {
-  write("mine.pt", std::string("\x80\x02\x8a\x0al\xfc\x9c"
-                               "F\xf9 j\xa8P\x19.",
-                               15));
-  expect_refused("compare mine.pt", "is a PyTorch file of torch.save; convert it: numpy.savez(");
+TEST_F(CompareUsers, NamesTheCommandThatImportsWhatIsNoTrace) {
+  fs::create_directories(path("my dumps"));
+  write("old.pt", std::string("\x80\x02\x8a\x0al\xfc\x9c"
+                              "F\xf9 j\xa8P\x19.",
+                              15));
+  const std::string local =
+      std::string("PK\3\4") + std::string(22, '\0') + std::string("\x10\0\0\0", 4);
+  write("new.pt", local + "archive/data.pkl" + std::string(70000, 'x'));
+  write("late.pt", local + "archive/version_" + std::string(70000, 'x') + "archive/data.pkl");
+  write("m.safetensors", std::string("\x40\0\0\0\0\0\0\0", 8) + R"({"a": {"dtype": "F32"}})");
+  write("a.npy", "\x93NUMPY\1");
+  const std::pair<std::string, std::string> cases[] = {{"'my dumps'", "a folder"},
+                                                       {"old.pt", "a file of torch.save"},
+                                                       {"new.pt", "a file of torch.save"},
+                                                       {"late.pt", "a file of torch.save"},
+                                                       {"m.safetensors", "a safetensors file"},
+                                                       {"a.npy", "one array of NumPy"}};
+  for (const auto& [word, kind] : cases)
+    expect_refused("compare " + word,
+                   fmt::format("is {0}, no trace; to judge it: python -m shardproof judge {1} "
+                               "--model HFDIR; to make a trace of it: python -m shardproof import "
+                               "{1} --out t.h5 (docs/python.md)\n",
+                               kind, word));
+  EXPECT_EQ(run("compare 'my dumps'").err.rfind("shardproof: compare_import: \"my dumps\" is", 0),
+            0U);
+  // What is none of these is what it was.
+  write("zip.npz", local + "x.npy" + std::string(100, 'x'));
+  write("short.safetensors", std::string("\x40\0\0\0\0\0\0\0", 8));
+  write("long.safetensors", "12345678{");
+  for (const char* other :
+       {"zip.npz", "short.safetensors", "long.safetensors", "none.pt", "/dev/null"})
+    expect_refused(std::string("compare ") + other, "shardproof: dump_open: ");
 }
 
 TEST_F(CompareUsers, OfF64NumbersClaimsTheLeast) {
