@@ -113,8 +113,8 @@ def mesh_of(infos: Mapping[int, Info], kv_heads: Optional[int] = None) -> Mesh:
     for letter, (name, _) in zip("xyz", padded):
         if name:
             axes[name] = axes.get(name, "") + letter
-    for name, others in same.items():
-        axes[name] = "".join(axes.get(o, "") for o in others)
+    for name in sorted(same, key=lambda n: len(same[n]), reverse=True):  # products, then names
+        axes[name] = "".join(axes.get(o, "") for o in same[name])
     for alias, of in (("sp", "tp"), ("etp", "tp")):
         if alias not in axes and of in axes:
             axes[alias] = axes[of]

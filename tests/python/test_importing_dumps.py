@@ -1,0 +1,416 @@
+"""Directories of dumps, as they are, judged by one command."""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import shardproof as sp
+from shardproof import importing
+from sglang_dump import CONFIG, Run, reference_of, write_model
+from torch_files import Call, save_safetensors, save_torch
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model") / "model"
+    write_model(folder)
+    return folder
+
+
+_references = {}
+
+
+def dump(model, folder, lengths=(6, 6), case=None, **how):
+    """Writes a dump; of the same rows only one reference is run."""
+    key = (str(model), tuple(lengths), str(case))
+    if key not in _references:
+        _references[key] = reference_of(model, lengths, case=case)
+    Run(folder / "dump", lengths=lengths, **how).write(*_references[key])
+    return folder / "dump"
+
+
+def judge(*arguments):
+    import contextlib
+    import io
+    from shardproof.importing.command import main
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main("judge", [str(a) for a in arguments])
+    return code, out.getvalue(), err.getvalue()
+
+
+def off(row, position):
+    def change(value):
+        value[row, position].reshape(-1)[0] += 1
+    return change
+
+
+FORMS = {"tp4": dict(tp=4), "packed": dict(tp=4, lengths=(8, 4)),
+         "padded": dict(tp=2, packed=False), "zigzag": dict(tp=2, cp=2, lengths=(8, 8), packed=False),
+         "packed zigzag": dict(tp=2, cp=2, lengths=(8, 4)), "shared kv heads": dict(tp=8),
+         "not fused": dict(tp=2, fused=False), "one rank": dict(tp=1),
+         "all": dict(tp=8, cp=2, lengths=(12, 4))}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_right_run_is_right(model, tmp_path, form):
+    folder = dump(model, tmp_path, **FORMS[form])
+    code, out, err = judge(folder, "--model", model)
+    assert (code, err) == (0, ""), out
+    assert "54 within, 0 different" in out and out.splitlines()[-1].startswith("No value is wrong: ")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("value, position", [("layer1.k", 2), ("layer0.hidden", 1), ("layer1.mlp", 0)])
+def test_a_wrong_run_is_told_by_rank_and_value(model, tmp_path, form, value, position):
+    name = f"prefill.c0.{value.replace('mlp', 'ffn_out')}"
+    how = FORMS[form]
+    folder = dump(model, tmp_path, wrong={name: off(0, position)}, **how)
+    code, out, err = judge(folder, "--model", model)
+    assert (code, err) == (1, ""), out
+    tp, cp, length = how["tp"], how.get("cp", 1), how.get("lengths", (6, 6))[0]
+    block = position // (length // (2 * cp))
+    cp_rank = min(block, 2 * cp - 1 - block)
+    holders = range(tp) if value == "layer1.mlp" else range(max(1, tp // 4) if value == "layer1.k" else 1)
+    ranks = [cp_rank * tp + r for r in holders]
+    numbers = ", ".join(map(str, ranks))
+    if cp == 1 and len(ranks) > 2:
+        numbers = f"0-{tp - 1}"
+    assert out.splitlines()[-1].startswith(f"rank{'s' * (len(ranks) > 1)} {numbers}, {name}: ") or (
+        tp * cp == 1 and out.splitlines()[-1].startswith(f"rank 0, {name}: ")), out.splitlines()[-1]
+
+
+def test_the_command_as_a_user_types_it(tmp_path):
+    root = pathlib.Path(__file__).parent
+    subprocess.run([sys.executable, root / "sglang_dump.py", tmp_path, "--tp", "2", "--wrong",
+                    "decode.1.layer0.gate"], check=True, capture_output=True)
+    run = subprocess.run([sys.executable, "-m", "shardproof", "judge", tmp_path / "dump", "--model",
+                          tmp_path / "model", "--html", tmp_path / "v.html", "--junit",
+                          tmp_path / "v.xml", "--quiet", "--annotations"],
+                         capture_output=True, text=True)
+    assert run.returncode == 1 and run.stderr == ""
+    sentence = run.stdout.splitlines()[-1]
+    assert sentence.startswith("rank 1, decode.1.layer0.gate: ")
+    assert sentence in (tmp_path / "v.html").read_text()
+    assert "decode.1.layer0.gate" in (tmp_path / "v.xml").read_text()
+    assert run.stdout.startswith("::error ")
+    run = subprocess.run([sys.executable, "-m", "shardproof", "list", "presets"], capture_output=True,
+                         text=True)
+    assert "palm-tiny" in run.stdout or run.returncode == 2  # every other verb is the program's
+
+
+@pytest.mark.parametrize("suffix", [".npz"])
+def test_import_writes_a_trace_that_compare_reads(model, tmp_path, suffix):
+    folder = dump(model, tmp_path, tp=2, cp=2, lengths=(8, 4), wrong={"decode.1.layer1.v": off(1, 0)})
+    out = tmp_path / f"t{suffix}"
+    from shardproof.importing.command import main
+    assert main("import", [str(folder), "--model", str(model), "--out", str(out)]) == 0
+    arch = sp.Architecture.of(model)
+    assert sp.judge(out, arch.weights(model)).first == "decode.1.layer1.v"
+
+
+def test_bf16(model, tmp_path):
+    folder = dump(model, tmp_path, tp=2, dtype=ml_dtypes.bfloat16, case={"act": "bf16", "weights": "bf16"})
+    imported = importing.read(folder, model=str(model))
+    assert "act=bf16" in imported.case and imported.judge().right
+
+
+def test_partial_sums_are_judged_as_what_they_add_up_to(model, tmp_path):
+    def halves(name, rank, value, meta):
+        if name.endswith("mlp.output"):
+            return (value / 2).astype(np.float32), {**meta, "dims": meta["dims"] + "[tp:partial]"}
+        return value, meta
+
+    folder = dump(model, tmp_path, tp=2, change=halves)
+    imported = importing.read(folder, model=str(model))
+    assert imported.judge().right
+    assert "partialsum" in {i.name: i.layout for i in imported.items()}["prefill.c0.layer0.ffn_out"]
+
+
+def test_logits_of_all_positions(model, tmp_path):
+    arch, reference = reference_of(model, (6, 3))
+
+    def whole(name, rank, value, meta):
+        if name.endswith("lm_head.output"):
+            logits = reference["prefill.c0.logits" if meta["step"] == 0 else "decode.1.logits"]
+            value = np.concatenate([np.array(r)[:n] for r, n in
+                                    zip(logits, (6, 3) if meta["step"] == 0 else (1, 1))])
+            meta = {**meta, "dims": "t v"}
+        return value, meta
+
+    imported = importing.read(dump(model, tmp_path, (6, 3), tp=2, change=whole), model=str(model))
+    found = [i for i in imported.items() if i.name == "prefill.c0.logits"]
+    assert found[0].array.shape == (2, 48) and str(found[0].layout) == "BV"
+    assert np.array_equal(found[0].array[1], reference["prefill.c0.logits"][1, 2])
+    assert imported.judge().right and not imported.left_out
+
+
+def test_padding_on_the_left(model, tmp_path):
+    lengths = (6, 3)
+
+    def left(name, rank, value, meta):
+        if meta["step"] == 0 and value.ndim >= 2 and value.shape[:2] == (2, 6):
+            value = value.copy()
+            value[1] = np.roll(value[1], 3, axis=0)
+            value[1, :3] = 1 if name == "positions" else 0
+        return (None if name == "seq_lens" else value), meta
+
+    folder = dump(model, tmp_path, lengths, tp=2, packed=False, change=left)
+    imported = importing.read(folder, model=str(model))
+    assert "lengths=6,3" in imported.case and imported.judge().right
+
+
+def test_without_dims_shapes_say_what_is_cut(model, tmp_path):
+    def bare(name, rank, value, meta):
+        meta.pop("dims", None)
+        return value, meta
+
+    folder = dump(model, tmp_path, tp=4, change=bare)
+    imported = importing.read(folder, model=str(model))
+    layouts = {i.name: i.layout for i in imported.items()}
+    assert layouts["prefill.c0.layer0.q"] == "BLH_zQ" and layouts["prefill.c0.layer0.out"] == "BLE"
+    assert layouts["prefill.c0.layer0.up"] == "BLF_z" and imported.judge().right
+
+
+def test_a_missing_rank_is_listed_and_the_rest_is_judged(model, tmp_path):
+    folder = dump(model, tmp_path, tp=4, missing=(2,))
+    code, out, _ = judge(folder, "--model", model)
+    assert code == 1 and "the rank at tp 2" in out and "has no file" in out and "0 different" in out
+
+
+def test_scattered_tokens_of_a_missing_rank_are_not_judged(model, tmp_path):
+    folder = dump(model, tmp_path, tp=2, cp=2, lengths=(8, 8), missing=(3,))
+    code, out, err = judge(folder, "--model", model)
+    assert code == 1 and "1 of 2 ranks are there, of those that hold tokens over cp" in out
+
+
+def test_two_files_for_one_value(model, tmp_path):
+    folder = dump(model, tmp_path, tp=2)
+    one = next(p for p in folder.iterdir() if "step=0___rank=1" in p.name and "layers.1.mlp.down" in p.name)
+    shutil.copy(one, folder / one.name.replace("dump_index=", "dump_index=9"))
+    code, out, _ = judge(folder, "--model", model)
+    assert code == 1 and "two files for one value" in out and "0 different" in out
+    imported = importing.read(folder, model=str(model))
+    assert imported.judge().values.get("prefill.c0.layer1.hidden") is None
+
+
+BAD = {
+    "a global": (lambda v, m: (Call("os", "system", "true"), m), "os.system"),
+    "no tensor": (lambda v, m: ("text", m), "legal: a tensor"),
+    "dims of another number": (lambda v, m: (v, {**m, "dims": "t"}), "'t' has 1 dims"),
+    "dims that are none": (lambda v, m: (v, {**m, "dims": "t h[odd:x]"}), "is no cut"),
+    "dims over an unknown axis": (lambda v, m: (v, {**m, "dims": "t h[xp]"}), "xp is not an axis"),
+    "dims that do not fit": (lambda v, m: (v, {**m, "dims": "t h"}), "does not fit"),
+    "other columns": (lambda v, m: (v[:, :3], m), "does not fit"),
+    "other tokens": (lambda v, m: (v[:5], m), "5 tokens, and the step has 12"),
+    "too many dims": (lambda v, m: (v[None, None, None], {}), "say its dims there"),
+    "numbers of no legal type": (lambda v, m: (v.astype(np.uint64), m), "legal: f64"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_what_spoils_one_value_costs_that_value(model, tmp_path, kind):
+    change, words = BAD[kind]
+
+    def spoil(name, rank, value, meta):
+        if name.endswith("layers.0.mlp.down_proj.input") and meta["step"] == 0:
+            return change(value, meta)
+        return value, meta
+
+    folder = dump(model, tmp_path, tp=2, change=spoil)
+    code, out, err = judge(folder, "--model", model)
+    assert (code, err) == (1, "") and "0 different" in out
+    line = next(text for text in out.splitlines() if words in text)
+    assert "prefill.c0.layer0.hidden" in line
+    assert "decode.1.layer0.hidden" not in line
+    imported = importing.read(folder, model=str(model))
+    values = imported.judge().values
+    assert "prefill.c0.layer0.hidden" not in values and values["prefill.c0.layer0.up"] == "within"
+
+
+@pytest.mark.parametrize("one", [0, 1])
+def test_ranks_that_differ_in_shape_or_dims(model, tmp_path, one):
+    def spoil(name, rank, value, meta):
+        if rank == 1 and name.endswith("layers.0.mlp.down_proj.input"):
+            return (value[:, 1:], meta) if one else (value, {**meta, "dims": "t f[tp]"})
+        return value, meta
+
+    code, out, err = judge(dump(model, tmp_path, tp=2, change=spoil), "--model", model)
+    assert code == 1 and ("ranks must have blocks of one size" if one else "rank 1 't f[tp]'") in out
+
+
+def test_broken_files_cost_their_values(model, tmp_path):
+    folder = dump(model, tmp_path, tp=2)
+    for i, path in enumerate(sorted(p for p in folder.iterdir() if "layers.1.mlp" in p.name)):
+        path.write_bytes(path.read_bytes()[:i * 100])
+    code, out, err = judge(folder, "--model", model)
+    assert (code, err) == (1, "") and "0 different" in out and "copy it again" in out
+
+
+@pytest.mark.parametrize("arguments, label", [
+    (["none"], "import_path"), (["."], "import_names"), ([], "import_options"),
+    (["dump", "--case", "batch"], "import_case"), (["dump", "--case", "batch=x"], "case_"),
+    (["dump", "--torus", "1x1x1"], "import_mesh"), (["dump", "--ids", "none"], "import_ids"),
+    (["dump", "--names", "none"], "import_names"), (["dump", "--steps", "x"], "import_options"),
+    (["dump", "--weights", "none.h5"], ""), (["dump", "--wrong"], "import_options"),
+    (["empty"], "import_path")])
+def test_bad_input_is_one_sentence(model, tmp_path, arguments, label):
+    dump(model, tmp_path, tp=2)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "other").mkdir()
+    np.save(tmp_path / "other" / "x.npy", np.ones(2))
+    where = [str(tmp_path / ("other" if a == "." else a)) if not a.startswith("--") and i == 0 else a
+             for i, a in enumerate(arguments)]
+    code, out, err = judge(*where, "--model", model)
+    assert code == 2 and err.count("\n") == 1 and err.startswith(f"shardproof: {label}")
+
+
+def test_more_than_three_axes_are_one_sentence(model, tmp_path):
+    def axes(name, rank, value, meta):
+        info = {f"{a}_{w}": (rank >> i & 1 if w == "rank" else 2) for i, a in
+                enumerate(("tp", "cp", "ep", "dp")) for w in ("rank", "size")}
+        return value, {**meta, "sglang_parallel_info": info}
+
+    code, out, err = judge(dump(model, tmp_path, tp=8, cp=2, lengths=(8, 8), change=axes), "--model", model)
+    assert code == 2 and "more than three axes of several ranks" in err
+
+
+def test_no_tokens(model, tmp_path):
+    def without(name, rank, value, meta):
+        return (None if name in ("input_ids", "positions", "seq_lens") else value), meta
+
+    folder = dump(model, tmp_path, tp=2, lengths=(4, 4), change=without)
+    code, _, err = judge(folder, "--model", model)
+    assert code == 2 and "give --ids FILE" in err
+    _, reference = _references[(str(model), (4, 4), "None")]
+    (tmp_path / "ids.txt").write_text("\n".join(
+        " ".join(map(str, row)) for row in np.array(reference["prefill.c0.ids"])))
+    code, out, err = judge(folder, "--model", model, "--ids", tmp_path / "ids.txt")
+    assert "0 different" in out and err == ""
+    (tmp_path / "ids.txt").write_text("1 2 3\n4 5 6\n")
+    code, out, err = judge(folder, "--model", model, "--ids", tmp_path / "ids.txt")
+    assert code == 1 and "tokens, and the step has" in out
+
+
+# Other forms.
+
+PRESET = "llama,layers=1,E=8,F=16,H=4,K=2,Q=2,V=12"
+
+
+@pytest.fixture(scope="module")
+def small():
+    return sp.Reference(f"torus=1x1x2 model={PRESET} batch=2 prompt=4 gen=1")
+
+
+NAMES = """
+{rest}q -> layer{n}.q BL(HQ)
+q.{n} -> layer{n}.q BL(HQ)
+gate.{n} -> layer{n}.gate BLF
+ids -> ids
+"""
+
+
+@pytest.mark.parametrize("kind", ["folders of npy", "folders of pt", "folders of npz", "safetensors",
+                                  "files by rank", "words of bf16"])
+def test_folders_by_rank(small, tmp_path, kind):
+    words = kind == "words of bf16"
+    values = {"q.0": np.array(small["prefill.c0.layer0.q"]).reshape(2, 4, 8),
+              "gate.0": np.array(small["prefill.c0.layer0.gate"]), "ids": np.array(small["prefill.c0.ids"])}
+    for rank in range(2):
+        parts = {n: v if n == "ids" else np.split(v, 2, axis=-1)[rank] for n, v in values.items()}
+        if words:
+            parts = {n: v if n == "ids" else v.astype(ml_dtypes.bfloat16).view(np.uint16)
+                     for n, v in parts.items()}
+        folder = tmp_path / "dump" / ("" if kind == "files by rank" else f"rank{rank}")
+        folder.mkdir(parents=True, exist_ok=True)
+        if kind in ("folders of npy", "files by rank", "words of bf16"):
+            for name, value in parts.items():
+                tail = f".rank{rank}" if kind == "files by rank" else ""
+                np.save(folder / f"{name}{tail}.npy", value)
+        elif kind == "folders of pt":
+            for name, value in parts.items():
+                save_torch(value, folder / f"{name}.pt")
+        elif kind == "folders of npz":
+            np.savez(folder / "all.npz", **parts)
+        else:
+            save_safetensors(parts, folder / "all.safetensors")
+    (tmp_path / "my.names").write_text(NAMES)
+    imported = importing.read(tmp_path / "dump", model=PRESET, names=tmp_path / "my.names")
+    found = {(i.name, i.chip): i for i in imported.items()}
+    assert found["prefill.c0.layer0.q", (0, 0, 1)].layout == "BLH_zQ", imported.left_out
+    assert np.array_equal(found["prefill.c0.ids", None].array, small["prefill.c0.ids"])
+    dtype = ml_dtypes.bfloat16 if words else np.float32
+    assert np.array_equal(found["prefill.c0.layer0.gate", (0, 0, 0)].array,
+                          small["prefill.c0.layer0.gate"][..., :8].astype(dtype))
+    assert not imported.left_out
+
+
+def test_the_older_dumpers_passes(small, tmp_path):
+    for rank in range(2):
+        folder = tmp_path / f"TP{rank}_PP0_Rank{rank}_pid{77 + rank}"
+        folder.mkdir()
+        q = np.array(small["prefill.c0.layer0.q"])[:, :, 2 * rank:2 * rank + 2].reshape(8, 4)
+        save_torch({"model.layers.0.self_attn.q_proj": q, "model.forward_batch_info.input_ids":
+                    np.array(small["prefill.c0.ids"]).reshape(-1), "model.forward_batch_info.seq_lens":
+                    np.array([4, 4])}, folder / "Pass00000.pt")
+    names = importing.Names.of_text("q ~ model.layers.{n}.self_attn.q_proj BL(HQ)")
+    imported = importing.read(tmp_path, model=PRESET, names=names)
+    verdict = imported.judge(given=[])
+    assert verdict.values["prefill.c0.layer0.q"] != "different" and not imported.left_out
+    layouts = {i.name: i.layout for i in imported.items()}
+    assert layouts["prefill.c0.layer0.q"] == "BLH_zQ"
+
+
+def test_links_do_not_lead_out(small, tmp_path):
+    (tmp_path / "out").mkdir()
+    np.save(tmp_path / "out" / "gate.0.npy", np.ones((2, 4, 16), np.float32))
+    (tmp_path / "dump").mkdir()
+    np.save(tmp_path / "dump" / "ids.npy", np.array(small["prefill.c0.ids"]))
+    (tmp_path / "dump" / "gate.0.npy").symlink_to(tmp_path / "out" / "gate.0.npy")
+    (tmp_path / "dump" / "more").symlink_to(tmp_path / "out")
+    imported = importing.read(tmp_path / "dump", model=PRESET, names=importing.Names.of_text(NAMES))
+    assert [i.name for i in imported.items()] == ["prefill.c0.ids"]
+
+
+def test_names_that_no_line_has_are_listed_and_do_not_spoil(model, tmp_path):
+    def more(name, rank, value, meta):
+        return value, meta
+
+    folder = dump(model, tmp_path, tp=2, change=more)
+    save_torch({"value": np.ones(3, np.float32), "meta": {}},
+               folder / "step=0___rank=0___dump_index=99___name=my_\x1b[31mthing.pt")
+    code, out, err = judge(folder, "--model", model)
+    assert code == 0 and "no line of names has it" in out and "\x1b" not in out
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_a_spoilt_directory_is_an_error_or_a_verdict(model, tmp_path, data):
+    folder = tmp_path / "dump"
+    if not folder.exists():
+        dump(model, tmp_path, tp=2)
+    path = data.draw(st.sampled_from(sorted(folder.iterdir())))
+    good = path.read_bytes()
+    raw = bytearray(good)
+    for _ in range(data.draw(st.integers(1, 8))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(raw)
+    try:
+        code, out, err = judge(folder, "--model", model, "--quiet")
+        assert code in (0, 1) or (code == 2 and err.count("\n") == 1)
+    finally:
+        path.write_bytes(good)
+
+
+def test_a_config_alone_reads_with_weights_elsewhere(model, tmp_path):
+    folder = dump(model, tmp_path, tp=2)
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    code, out, err = judge(folder, "--model", tmp_path / "config.json", "--weights", model)
+    assert (code, err) == (0, ""), out
