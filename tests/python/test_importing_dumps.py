@@ -80,9 +80,7 @@ def test_a_wrong_run_is_told_by_rank_and_value(model, tmp_path, form, value, pos
     cp_rank = min(block, 2 * cp - 1 - block)
     holders = range(tp) if value == "layer1.mlp" else range(max(1, tp // 4) if value == "layer1.k" else 1)
     ranks = [cp_rank * tp + r for r in holders]
-    numbers = ", ".join(map(str, ranks))
-    if cp == 1 and len(ranks) > 2:
-        numbers = f"0-{tp - 1}"
+    numbers = f"{ranks[0]}-{ranks[-1]}" if len(ranks) > 1 else str(ranks[0])
     assert out.splitlines()[-1].startswith(f"rank{'s' * (len(ranks) > 1)} {numbers}, {name}: ") or (
         tp * cp == 1 and out.splitlines()[-1].startswith(f"rank 0, {name}: ")), out.splitlines()[-1]
 

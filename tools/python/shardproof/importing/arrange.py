@@ -198,12 +198,15 @@ def _layout(letters: str, words: Mapping[str, str], partial: Sequence[str], mesh
 def _by_position(it: _Arrangement, kind: str, rows: Rows) -> bool:
     """Whether the arrays have all tokens, not only the last of each row."""
     ranks = it.mesh.size(it.axes_of(it.cuts_of(kind)))
-    if kind == "t" and it.held("t") * ranks < rows.total:
-        if it.held("t") * ranks == len(rows.counts):
-            return False
-        refuse("import_run", f"{it.held('t') * ranks} tokens, and the step has {rows.total}; dump "
-                             "it in the same step, or say its dims")
-    return True
+    if kind != "t":
+        return True
+    tokens = it.held("t") * ranks
+    if tokens in (rows.total, rows.held) or rows.total < tokens < rows.total + ranks:
+        return True  # all of them, perhaps with the padding that the step's own tokens have
+    if tokens != len(rows.counts):
+        refuse("import_run", f"{tokens} tokens, and the step has {rows.total}; dump it in the same "
+                             "step, or say its dims")
+    return False
 
 
 def _must_gather(it: _Arrangement, kind: str, cuts: Sequence[Cut], rows: Rows, last_only: bool
@@ -225,7 +228,8 @@ def _scatter(out: Array, array: Array, index: Array, rows: Rows) -> None:
 def _rows_of(array: Array, rows: Rows, first: int, last_only: bool) -> Array:
     """Padded rows [B, S, ...] from row `first` on, without padding on the left."""
     counts, pads = rows.counts[first:first + len(array)], rows.pads[first:first + len(array)]
-    if any(p + n > array.shape[1] for p, n in zip(pads, counts)):
+    if array.shape[1] not in (rows.width, rows.held) or any(
+            p + n > array.shape[1] for p, n in zip(pads, counts)):
         refuse("import_run", f"{array.shape[1]} positions, and a row of the step has "
                              f"{max(counts)}; dump it in the same step")
     if last_only:
@@ -305,7 +309,7 @@ def _gathered(it: _Arrangement, kind: str, cuts: Sequence[Cut], rows: Rows, last
                 if "B" in it.kinds else 0
             if kind == "L":
                 out = _rows_of(out, rows, first, last_only)
-                owner = _rows_of(owner, Rows(rows.counts, rows.pads), 0, last_only)
+                owner = _rows_of(owner, rows, 0, last_only)
             elif last_only:
                 out, owner = (a[np.arange(len(a)), rows.last()] for a in (out, owner))
             for chip in ranks.values():

@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, 
 
 from .._library import Error, call
 from ..architectures import Architecture
+from ..layouts import Layout
 from ..reference import Weights, WeightsLike, weights_of
 from ..trace import Trace, Verdict, judge
 from .dump import Dump, Item
@@ -124,9 +125,13 @@ class Imported:
                 ranks.update(int(r) for n in positions for r in owners[at][..., n].flat if r >= 0)
             else:
                 ranks.add(self.rank(name, at))
+        wrong = [_chip(part["chip"]) for part in first.get("parts", [])]
+        cut = "".join(Layout(first["layout"]).axes.values()) if owners else ""
         for element in (first.get("first"), first.get("worst")):
             if element and element.get("chip") and owners:
-                ranks.add(self.rank(name, _chip(element["chip"]), element["index"]))
+                chip = _chip(element["chip"])
+                ranks.update(self.rank(name, at, element["index"]) for at in {chip, *wrong}
+                             if all(at["xyz".index(a)] == chip["xyz".index(a)] for a in cut))
         return sorted(r for r in ranks if r is not None)
 
     def sentence(self, verdict: Verdict) -> str:
@@ -135,7 +140,7 @@ class Imported:
         if not ranks or ranks == verdict.ranks:
             return verdict.sentence
         word = "rank" if len(ranks) == 1 else "ranks"
-        return re.sub(r"^ranks? \d[\d, -]*, ", f"{word} {', '.join(map(str, ranks))}, ",
+        return re.sub(r"^ranks? \d[\d, -]*, ", f"{word} {_runs(ranks)}, ",
                       verdict.sentence)
 
     def _case(self, said: Mapping[str, str]) -> Tuple[str, Dict[str, str]]:
@@ -189,6 +194,17 @@ class Imported:
         """The verdict on the trace; `options` are those of shardproof.judge."""
         weights = self._model.weights() if self._model.given else None
         return judge(self.trace(), weights, **options)
+
+
+def _runs(numbers: Sequence[int]) -> str:
+    """Ascending numbers in short: "0-3, 6"."""
+    out: List[List[int]] = []
+    for n in numbers:
+        if out and n == out[-1][-1] + 1:
+            out[-1].append(n)
+        else:
+            out.append([n])
+    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in out)
 
 
 def _chip(text: str) -> Tuple[int, int, int]:

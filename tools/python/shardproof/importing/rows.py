@@ -14,6 +14,7 @@ class Rows(NamedTuple):
 
     counts: Tuple[int, ...]           # tokens of each row
     pads: Tuple[int, ...]             # padding before them, of arrays [B, S, ...]
+    held: int = 0                     # tokens T or positions S of its arrays, padding included
 
     @property
     def width(self) -> int:

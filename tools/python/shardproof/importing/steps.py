@@ -112,7 +112,7 @@ def _rows_and_ids(given: Mapping[str, Given], mesh: Mesh, before: Optional[Seque
         refuse("import_run", "the step has neither input_ids nor positions; give --ids FILE")
     if tokens.ndim == 1:
         counts = counts_of(len(tokens), before, lengths, cu, positions)
-        rows = Rows(tuple(counts), (0,) * len(counts))
+        rows = Rows(tuple(counts), (0,) * len(counts), len(tokens))
         if ids is not None:
             out = zeros("its tokens", (len(counts), rows.width), np.int32)
             row, position = rows.packed()
@@ -125,7 +125,7 @@ def _rows_and_ids(given: Mapping[str, Given], mesh: Mesh, before: Optional[Seque
     if mask is not None and mask.ndim == 2 and mask.shape[1] > tokens.shape[1]:
         mask = mask[:, -tokens.shape[1]:]
     counts, pads = pads_of(tokens.shape, mask, positions)
-    rows = Rows(tuple(counts), tuple(pads))
+    rows = Rows(tuple(counts), tuple(pads), tokens.shape[1])
     if ids is not None:
         out = zeros("its tokens", (len(counts), rows.width), np.int32)
         for row_number, (n, pad) in enumerate(zip(counts, pads)):

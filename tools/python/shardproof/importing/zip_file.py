@@ -73,7 +73,8 @@ def members(path: pathlib.Path) -> Dict[str, Member]:
                                               info.file_size, info.compress_type, info.CRC)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error,
             OverflowError) as error:
-        refuse("import_container", f"{path} is not an archive that can be read: {error}")
+        refuse("import_container", f"{path} is not an archive that can be read: {error}; "
+                                   "copy it again")
     return found
 
 
