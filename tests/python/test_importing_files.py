@@ -2,6 +2,8 @@
 import io
 import pathlib
 import pickle
+import re
+import textwrap
 import tracemalloc
 import zipfile
 
@@ -12,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shardproof as sp
+import shardproof.importing
 from shardproof.importing import limits
 from shardproof.importing.arrays import FileArray, Refused
 from shardproof.importing.folders import read_file
@@ -346,3 +349,14 @@ def test_limits_are_what_the_document_says():
         assert size in page, size
     for count in (limits.MOST_ENTRIES, limits.MOST_FILES):
         assert f"{count:,}" in page
+
+
+def test_the_document_has_every_label_and_every_example_is_read():
+    root = pathlib.Path(__file__).parents[2]
+    page = (root / "docs" / "importing.md").read_text()
+    sources = (root / "tools" / "python" / "shardproof" / "importing").glob("*.py")
+    labels = {label for path in sources for label in re.findall(r'"(import_\w+)"', path.read_text())}
+    assert labels == set(re.findall(r"`(import_\w+)`", page))
+    example = page[page.index("    # comment"):page.index("```ebnf")]
+    names = sp.importing.Names.of_text(textwrap.dedent(example))
+    assert [m.value for m in names.matches("blk.3.qkv")] == ["layer3.q", "layer3.k"]
