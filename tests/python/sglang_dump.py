@@ -4,6 +4,7 @@ a directory of Hugging Face. The values are those of shardproof.Reference, shard
     python tests/python/sglang_dump.py OUT [--tp 4] [--cp 2] [--lengths 5,3] [--wrong NAME]
 """
 import argparse
+import itertools
 import json
 import pathlib
 import sys
@@ -55,20 +56,27 @@ class Run:
     """A run on tp x cp ranks, rank = cp_rank * tp + tp_rank."""
 
     def __init__(self, out, tp=4, cp=1, lengths=(6, 6), dtype=np.float32, packed=True, fused=True,
-                 wrong=None, missing=(), change=None):
+                 wrong=None, missing=(), change=None, stages=1, chunk=None):
+        self.stages, self.chunk = stages, chunk or max(lengths)
         self.out, self.tp, self.cp, self.lengths, self.dtype = out, tp, cp, lengths, dtype
         self.packed, self.fused, self.missing = packed, fused, missing
         self.wrong = wrong if wrong is not None else {}
         self.change = change or (lambda name, rank, value, meta: (value, meta))
         self.index = {}
 
+    @property
+    def chunks(self):
+        return -(-max(self.lengths) // self.chunk)
+
     def counts(self, step):
-        return self.lengths if step == 0 else [1] * len(self.lengths)
+        if step >= self.chunks:
+            return [1] * len(self.lengths)
+        return [min(self.chunk, max(0, n - step * self.chunk)) for n in self.lengths]
 
     def tokens(self, value, step, cp_rank):
         """The tokens of [B, L, ...] that a rank has, and their dims."""
         counts, n = self.counts(step), self.cp
-        if step:
+        if step >= self.chunks:
             n = 1  # a decode step is not cut
         rows = [value[b, :c] for b, c in enumerate(counts)]
         if n > 1:
@@ -81,12 +89,14 @@ class Run:
         padded = [np.pad(r, [(0, width - len(r))] + [(0, 0)] * (r.ndim - 1)) for r in rows]
         return np.stack(padded), "b s" + cut
 
-    def save(self, name, step, rank, value, dims=None, tags=()):
+    def save(self, name, step, rank, value, dims=None, tags=(), stage=0):
+        place, rank = rank, rank + stage * self.tp * self.cp
         if rank in self.missing:
             return
-        meta = {"name": name, "step": step, "rank": rank, "world_size": self.tp * self.cp,
-                "sglang_parallel_info": {"tp_rank": rank % self.tp, "tp_size": self.tp, "pp_rank": 0,
-                                         "pp_size": 1, "cp_rank": rank // self.tp, "cp_size": self.cp,
+        meta = {"name": name, "step": step, "rank": rank, "world_size": self.tp * self.cp * self.stages,
+                "sglang_parallel_info": {"tp_rank": rank % self.tp, "tp_size": self.tp, "pp_rank": stage,
+                                         "pp_size": self.stages, "cp_rank": place // self.tp,
+                                         "cp_size": self.cp,
                                          "moe_tp_rank": rank % self.tp, "moe_tp_size": self.tp}}
         if dims is not None:
             meta["dims"] = dims
@@ -109,20 +119,21 @@ class Run:
     def write(self, arch, reference):
         """All modules' values of all passes."""
         self.out.mkdir(parents=True, exist_ok=True)
-        passes = ["prefill.c0", *(f"decode.{t}" for t in range(1, 9))]
+        passes = [*(f"prefill.c{c}" for c in range(9)), *(f"decode.{t}" for t in range(1, 9))]
         for step, name in enumerate(p for p in passes if f"{p}.ids" in reference):
             self.write_step(arch, reference, step, name)
 
     def write_step(self, arch, reference, step, at):
         counts = self.counts(step)
-        before = np.zeros(len(counts), int) if step == 0 else np.array(self.lengths) + step - 1
+        before = np.sum([[0] * len(counts), *map(self.counts, range(step))], axis=0, dtype=int)
         grid = before[:, None] + np.arange(max(counts))
         for rank in range(self.tp * self.cp):
             cp_rank = rank // self.tp
-            for run_name, whole in (("input_ids", reference[f"{at}.ids"]), ("positions", grid)):
+            for stage, (run_name, whole) in itertools.product(range(self.stages),  (("input_ids", reference[f"{at}.ids"]), ("positions", grid))):
                 value, dims = self.tokens(np.asarray(whole, np.int64), step, cp_rank)
-                self.save(run_name, step, rank, value, dims)
-            self.save("seq_lens", step, rank, before + np.array(counts))
+                self.save(run_name, step, rank, value, dims, stage=stage)
+            for stage in range(self.stages):
+                self.save("seq_lens", step, rank, before + np.array(counts), stage=stage)
         sharded = {"q": "HQ", "k": "KQ", "v": "KQ", "attn": "HQ", "gate": "F", "up": "F", "hidden": "F"}
         fuse = {"q": "self_attn.qkv_proj", "gate": "mlp.gate_up_proj"} if self.fused else {}
         parts = {"q": ("q", "k", "v"), "gate": ("gate", "up")}
@@ -139,24 +150,29 @@ class Run:
             self.write_value(reference, step, at, tag, names, sharded)
 
     def write_value(self, reference, step, at, tag, names, sharded):
+        layer = int(tag.split(".")[2]) if tag.startswith("model.layers.") else 0
+        stage = layer * self.stages // CONFIG["num_hidden_layers"]
+        if names[0] in ("final_norm", "logits"):
+            stage = self.stages - 1
         columns = []
         for name in names:
             value = np.array(reference[f"{at}.{name}"])
             if name == "logits":  # engines compute those of the last positions
-                value = value[np.arange(len(value)), np.array(self.counts(step)) - 1][:, None]
+                last = np.maximum(np.array(self.counts(step)) - 1, 0)
+                value = value[np.arange(len(value)), last][:, None]
             self.wrong.get(f"{at}.{name}", lambda v: None)(value)
             columns.append(self.shards(name, value, sharded.get(name.rpartition(".")[2], "")))
         if names == ["logits"]:
             for rank in range(self.tp * self.cp):
                 logits = columns[0][rank % self.tp][:, 0]
-                self.save(f"non_intrusive__{tag}", step, rank, logits, "b v")
+                self.save(f"non_intrusive__{tag}", step, rank, logits, "b v", stage=stage)
             return
         cut = "(num_heads*head_dim)[tp]" if names[0][-1:] in "qkvn" and len(names) == 1 else "h[tp]"
         last = cut if names[0].rpartition(".")[2] in sharded else "h"
         for rank in range(self.tp * self.cp):
             whole = np.concatenate([c[rank % self.tp] for c in columns], axis=-1)
             value, dims = self.tokens(whole, step, rank // self.tp)
-            self.save(f"non_intrusive__{tag}", step, rank, value, f"{dims} {last}")
+            self.save(f"non_intrusive__{tag}", step, rank, value, f"{dims} {last}", stage=stage)
 
 
 def main():
