@@ -233,7 +233,9 @@ def judge(trace: TraceLike, weights: Optional[WeightsLike] = None, *, case: Opti
     handle = None
     if weights is None:
         weights = trace.weights
-    if weights is not None:
+    if isinstance(weights, (str, pathlib.Path)):
+        request["weights_file"] = str(weights)  # which the line that reproduces it then names
+    elif weights is not None:
         model = call("case", case or trace.case)["model"] if isinstance(weights, dict) else ""
         handle = weights_of(model, weights)._handle
     return Verdict(make("compare", trace._handle, handle, json.dumps(request)), trace.modules)
