@@ -118,3 +118,15 @@ def test_without_a_failure_nothing_is_written(pytester):
 def test_help_says_what_the_flag_does(pytester):
     pytester.runpytest("-p", "shardproof.pytest_plugin", "--help").stdout.fnmatch_lines(
         ["*--shardproof-report=DIR*"])
+
+
+def test_weights_of_the_trace_itself_are_kept(pytester):
+    pytester.makepyfile(test_mine=TEST + """
+def test_own(shardproof):
+    made = trace(True)
+    made.weights = sp.Reference(made.case).weights
+    assert not shardproof.judge(made).right
+""")
+    pytester.runpytest("-p", "shardproof.pytest_plugin", "--shardproof-report=pages", "-k",
+                       "test_own").assert_outcomes(passed=1)
+    assert (pytester.path / "pages" / "test_mine.py_test_own.weights.h5").exists()

@@ -100,6 +100,8 @@ def _trace_file(trace: TraceLike, base: pathlib.Path) -> pathlib.Path:
 def _weights_file(judged: Judged, base: pathlib.Path) -> Optional[pathlib.Path]:
     """A file of weights, which may be long, stays where it is."""
     weights, path = judged.weights, base.with_name(base.name + ".weights.h5")
+    if weights is None and isinstance(judged.trace, Trace):
+        weights = judged.trace.weights
     if weights is None or isinstance(weights, (str, pathlib.Path)):
         return None if weights is None else pathlib.Path(weights).absolute()
     if not isinstance(weights, Weights):
