@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "oracle/graph/answer.h"
 #include "weights/base/detail/index.h"
 
 namespace shardproof::rerun {
@@ -42,7 +43,9 @@ oracle::Answer exact_of(const Question& question, const Numerics& numerics, int 
     if (pass.phase == Phase::decode) pass.phase = Phase::prefill;
   }
   request.passes = Passes(std::move(passes));
-  return oracle::run_stored(question.weights, request);
+  return question.weights.config().rows != nullptr
+             ? oracle::graph::answer(question.weights, request)
+             : oracle::run_stored(question.weights, request);
 }
 
 }  // namespace shardproof::rerun

@@ -156,9 +156,11 @@ class Verdict:
             return self.sentence
         ranks, _, said = self.sentence.partition(f"{self.first}: ")
         if self.cause is not None:
-            said = (self.cause.detail or self.cause.fault).replace(" times, not 1", " times")
+            said = f"{self.cause.fault}: {self.cause.detail}".rstrip(": ")
+            # How often an addend is added says by itself what the fault is.
+            said = said.replace("addend not added once: ", "").replace(" times, not 1", " times")
         for name, word in place.parameters.items():
-            said = re.sub(rf"\b{re.escape(name)}\b", f"the {word}", said)
+            said = re.sub(rf"\b(layer\d+\.)?{re.escape(name)}\b", f"the {word}", said)
         return f"{ranks.replace('-', EN_DASH)}{place.module}: {said}"
 
     @property

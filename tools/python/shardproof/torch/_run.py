@@ -9,13 +9,13 @@ from ._tensors import Seen
 
 
 class Pass(NamedTuple):
-    """What was seen in one call of the model: values, and the same before a module's style
-    redistributed them."""
+    """What was seen in one call of the model: values, the same before a module's style
+    redistributed them, and by heads, [B, H, ...], rotated queries and the caches."""
 
     ids: Seen
     values: Dict[str, Tuple[Show, Seen]]
     early: Dict[str, Tuple[Show, Seen]]
-    caches: Dict[str, Seen]
+    heads: Dict[str, Seen]
 
 
 class Run:

@@ -60,7 +60,8 @@ def seen(tensor: Any, mesh: Optional[Any], rank: int) -> Seen:
 
 def cuts_of(placements: Sequence[Any], of: Any, mesh: Optional[Any]) -> Optional[Tuple[Cut, ...]]:
     """DTensor's placements over the dims of the whole mesh, of which `of` may be a part, known by
-    the names of its dims. None if they are of a kind that no layout says."""
+    the names of its dims. None if they are of a kind that no layout says: of what a cut embedding
+    returns, rows are masked only when they are added."""
     here: List[Cut] = []
     for placement in placements:
         kind = type(placement).__name__
@@ -68,8 +69,7 @@ def cuts_of(placements: Sequence[Any], of: Any, mesh: Optional[Any]) -> Optional
             here.append(Cut("S", int(placement.dim)))
         elif kind == "Replicate":
             here.append(WHOLE)
-        elif kind in ("Partial", "_Partial", "MaskPartial", "_MaskPartial") \
-                and str(getattr(placement, "reduce_op", "sum")) == "sum":
+        elif kind == "Partial" and str(getattr(placement, "reduce_op", "sum")) == "sum":
             here.append(PARTIAL)
         else:
             return None

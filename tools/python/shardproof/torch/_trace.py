@@ -91,10 +91,18 @@ def _add_pass(run: Run, number: int, one: Pass, values: Values) -> None:
         last = name == "logits" and value.shape[1] != extents["L"]
         values[at + name] = Shown(_last(value) if last else value,
                                   "BV" if last else show.pattern, extents, run.sizes), said
-    for name, cache in one.caches.items():
-        heads = "K" if "K" in extents else "H"
-        values[at + name] = (Shown(cache, f"B{heads}MQ", extents, run.sizes),
-                             {"module": f"layers.{name[5:].partition('.')[0]}, its cache"})
+    for name, cache in one.heads.items():
+        layer, _, kind = name.partition(".")
+        queries = kind == "q_rot"
+        of = values.get(f"{at}{layer}.{kind[0]}")  # q, k or v, which is cut likewise
+        if cache.cuts is None and of is not None and of[0].cuts is not None:
+            cache = cache._replace(cuts=tuple(
+                cut._replace(dim=1) if cut.kind == "S" and cut.dim == 2 else cut
+                for cut in of[0].cuts))
+        heads = "H" if queries or "K" not in extents else "K"
+        where = "the queries it attends with" if queries else "its cache"
+        values[at + name] = (Shown(cache, f"B{heads}{'L' if queries else 'M'}Q", extents, run.sizes),
+                             {"module": f"layers.{layer[5:]}, {where}"})
 
 
 def _last(value: Seen) -> Seen:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 from typing import Any, Dict, List, Mapping, Tuple, Union
 
 import numpy as np
@@ -43,6 +44,10 @@ class Reference:
     def given(self) -> List[str]:
         """What the architecture's text does not say of this config."""
         return [f"{name} = {value!r}" for name, value in self.architecture.unread.items()]
+
+    def has(self, value: str) -> bool:
+        """Whether the text has a value of this name in a layer."""
+        return re.search(rf"^{value} : ", self.architecture.model, re.M) is not None
 
     def case(self, **keys: Any) -> str:
         """A case of this model: torus, batch, prompt, chunk, gen."""

@@ -1,10 +1,11 @@
 """Hooks on a model's modules, which keep what each rank holds of every value of a run."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from .._library import Error
 from ..trace import Trace
+from ._attention import watch
 from ._modules import Place, Show, places, tensor_in
 from ._run import Pass, Run
 from ._tensors import ALL, Seen, seen
@@ -25,6 +26,7 @@ class Tap:
         self._rank = _rank()
         self._open: Optional[Pass] = None
         self._handles: List[Any] = []
+        self._undo: Callable[[], None] = _nothing
         found, self.missing = places(model, reference.architecture)
         self._hook(model, found)
 
@@ -39,12 +41,16 @@ class Tap:
                 keep(place.module.register_forward_hook(self._early_hook(place), prepend=True))
                 keep(place.module.register_forward_hook(self._output_hook(place)))
         keep(model.register_forward_hook(self._end, with_kwargs=True))
+        if self.reference.has("q_rot"):
+            self._undo = watch(model, self._see_queries)
 
     def close(self) -> None:
         """Removes the hooks; what was seen stays."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
+        self._undo()
+        self._undo = _nothing
 
     def __enter__(self) -> "Tap":
         return self
@@ -54,7 +60,8 @@ class Tap:
 
     def __getstate__(self) -> Dict[str, Any]:
         return {"reference": self.reference, "passes": self.passes, "missing": self.missing,
-                "left": self.left, "_sizes": self.sizes, "_handles": [], "_open": None}
+                "left": self.left, "_sizes": self.sizes, "_handles": [], "_open": None,
+                "_undo": _nothing}
 
     def detached(self) -> "Tap":
         """Without hooks, model and mesh: what was seen alone, which can be kept and pickled."""
@@ -86,9 +93,9 @@ class Tap:
                     for name, (_, value) in there.items():
                         if name in here:
                             here[name][1].shards.update(value.shards)
-                for name, cache in theirs.caches.items():
-                    if name in mine.caches:
-                        mine.caches[name].shards.update(cache.shards)
+                for name, cache in theirs.heads.items():
+                    if name in mine.heads:
+                        mine.heads[name].shards.update(cache.shards)
         return self
 
     def trace(self, *, greedy: bool = False, **attributes: Any) -> Trace:
@@ -133,6 +140,10 @@ class Tap:
                 self._keep(self._open.values, place, self._see(tensor))
         return hook
 
+    def _see_queries(self, layer: int, queries: Any) -> None:
+        if self._open is not None:
+            self._open.heads[f"layer{layer}.q_rot"] = self._see(queries)
+
     @staticmethod
     def _keep(into: Dict[str, Tuple[Show, Seen]], place: Place, value: Seen) -> None:
         for show, part in place.parts(value):
@@ -145,7 +156,7 @@ class Tap:
         for layer, pair in enumerate(_caches(output, kwargs)):
             for name, tensor in zip(("k_cache", "v_cache"), pair):
                 if hasattr(tensor, "shape") and tensor.ndim == 4:
-                    self._open.caches[f"layer{layer}.{name}"] = self._see(tensor)
+                    self._open.heads[f"layer{layer}.{name}"] = self._see(tensor)
         self.passes.append(self._open)
         self._open = None
 
@@ -155,6 +166,10 @@ def tap(model: Any, reference: Reference, mesh: Optional[Any] = None) -> Tap:
     then hooks see DTensors before and after its styles redistribute them. `mesh` is the DeviceMesh
     of all ranks, if the model's DTensors lie on parts of it."""
     return Tap(model, reference, mesh)
+
+
+def _nothing() -> None:
+    """What closing a tap without hooks undoes."""
 
 
 def _mesh_of(model: Any) -> Optional[Any]:
