@@ -95,8 +95,9 @@ LineArithmetic TextLines::arithmetic(const TextLine& line, DeclaredArithmetic by
   if (exactly) {
     if (narrow_storage(by.values)) by.values = NumberFormat::f32;
     by.wire_roundings = 0;
-  } else if (narrow_storage(by.values) && by.wire_roundings == 0 && is_sum(line.expression)) {
-    // 16-bit values are sent as such, whether declared or not; and an operand may be moved to
+  } else if (narrow_storage(by.values) && by.wire_roundings == 0 &&
+             by.wire != NumberFormat::f32 && is_sum(line.expression)) {
+    // 16-bit values are sent as such, unless wire=f32 is declared; and an operand may be moved to
     // another layout before it is summed over.
     if (torus && torus->chips() > 1) by.wire = by.values, by.wire_roundings = torus->chips();
   }

@@ -69,7 +69,9 @@ void read_sums(const Text& of, Arithmetic& a) {
 }
 
 void read_wire(const Text& of, Arithmetic& a) {
-  a.bounds.wire = of.after("f16") ? NumberFormat::f16 : NumberFormat::bf16;
+  a.bounds.wire = of.text == "f32"    ? NumberFormat::f32
+                  : of.after("f16") ? NumberFormat::f16
+                                    : NumberFormat::bf16;
   const auto count = of.after("bf16") ? of.after("bf16") : of.after("f16");
   a.bounds.wire_roundings =
       of.text == "f32" ? 0 : whole_number(of.name, count ? *count : of.text, 0, kMostWire);

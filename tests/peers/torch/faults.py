@@ -212,18 +212,16 @@ def lookup_unmasked(run):
 
 
 def shards_permuted(run):
-    """The ranks' blocks of a row-parallel weight are in another order."""
+    """Each rank has the next one's block of a row-parallel weight."""
     row = run.part(run.family.rows[1])
-    blocks = list(whole(row.weight).chunk(run.family.ranks, 1))
-    blocks[1], blocks[2] = blocks[2], blocks[1]
-    put(row, "weight", torch.cat(blocks, 1))
+    put(row, "weight", whole(row.weight).roll(-row.weight.shape[1] // run.family.ranks, 1))
 
 
-ROWS = frozenset({("no reduce", f"{LAST}.{path}") for path in (
-    "mlp.down_proj", "mlp.fc_out")})
 FAULTS = (
     Fault("all_reduce missing", "layer1.ffn_out", ("reduction missing", "partial sum"),
-          broken=ROWS),
+          broken=frozenset({f"{LAST}.mlp.down_proj"}), families=("llama", "qwen2", "gemma")),
+    Fault("all_reduce missing", "layer1.attn_out", ("reduction missing", "partial sum"),
+          broken=frozenset({f"{LAST}.attn.out_proj"}), families=("gptj",)),
     Fault("bias n times", "layer1.attn_out", ("addend not added once",), before=bias_of_every_rank,
           families=("llama", "gemma")),
     Fault("bias n times", "layer1.q", ("addend not added once",), before=bias_of_every_rank,
@@ -245,7 +243,7 @@ FAULTS = (
           families=("qwen2",)),
     Fault("heads of q turned", "layer1.q", ("head order", "chunks in another"),
           before=q_heads_turned, families=("gptj",)),
-    Fault("RoPE from local positions", "layer0.k_cache", ("position off",), after=local_positions),
+    Fault("RoPE from local positions", "layer0.q_rot", ("position off",), after=local_positions),
     Fault("mask off by one", "layer1.attn", ("mask",), after=mask_off_by_one),
     Fault("stale cache slot", "decode.1.layer1.k_cache", ("stale slot",), after=stale_slot),
     Fault("norm over a local part", "layer1.norm", ("local statistics",), before=local_norm),

@@ -160,7 +160,7 @@ class Verdict:
             # How often an addend is added says by itself what the fault is.
             said = said.replace("addend not added once: ", "").replace(" times, not 1", " times")
         for name, word in place.parameters.items():
-            said = re.sub(rf"\b(layer\d+\.)?{re.escape(name)}\b", f"the {word}", said)
+            said = re.sub(rf"(?<![\w.]){re.escape(name)}\b", f"the {word}", said)
         return f"{ranks.replace('-', EN_DASH)}{place.module}: {said}"
 
     @property
