@@ -47,6 +47,17 @@ TextLines::TextLines(const ModelConfig& config)
       if (e.kind == Expression::Kind::call && (e.op == ModelOp::within || e.op == ModelOp::top))
         marks_.insert(line.name);
     }
+  for (const TextSection section : kTextSections) {
+    std::set<std::string> own;
+    for (const TextLine& line : model_.text().section(section).lines) own.insert(line.name);
+    std::vector<std::string> nested;  // in the flat text they stand before their line
+    for (const TextLine& line : text_.section(section).lines) {
+      nested.push_back(line.name);
+      if (!own.contains(line.name)) continue;
+      for (const std::string& name : nested) line_of_text_.emplace(name, line.name);
+      nested.clear();
+    }
+  }
 }
 
 std::string TextLines::id_of(const std::string& pass, std::int64_t layer,
@@ -95,8 +106,8 @@ LineArithmetic TextLines::arithmetic(const TextLine& line, DeclaredArithmetic by
   if (exactly) {
     if (narrow_storage(by.values)) by.values = NumberFormat::f32;
     by.wire_roundings = 0;
-  } else if (narrow_storage(by.values) && by.wire_roundings == 0 &&
-             by.wire != NumberFormat::f32 && is_sum(line.expression)) {
+  } else if (narrow_storage(by.values) && by.wire_roundings == 0 && by.wire != NumberFormat::f32 &&
+             is_sum(line.expression)) {
     // 16-bit values are sent as such, unless wire=f32 is declared; and an operand may be moved to
     // another layout before it is summed over.
     if (torus && torus->chips() > 1) by.wire = by.values, by.wire_roundings = torus->chips();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -35,6 +36,9 @@ class TextLines {
   std::string id_of(const std::string& pass, std::int64_t layer, std::string_view name) const;
   /// Returns the id of a value that the line of another one reads.
   std::string id_of_operand(const Place& place, std::string_view name) const;
+  /// Returns the line of the model's text that a flat line is of: its own, or the one that it is
+  /// nested in.
+  const std::string& line_of_text(const std::string& name) const { return line_of_text_.at(name); }
   bool is_matrix_product(const TextLine& line) const;
   /// Returns how a line is computed by a program of this arithmetic on this torus, if one is known.
   LineArithmetic arithmetic(const TextLine& line, DeclaredArithmetic by,
@@ -49,6 +53,7 @@ class TextLines {
   ModelText text_;
   std::set<std::string> of_layer_, of_head_;  ///< names of lines of the sections
   std::set<std::string> integral_, marks_;
+  std::map<std::string, std::string> line_of_text_;
 };
 
 }  // namespace shardproof::bounds

@@ -107,14 +107,12 @@ std::vector<std::string> TextReplay::operands(const std::string& id) const {
 }
 
 const DeclaredArithmetic& TextReplay::declared(const Place& place) const {
-  const auto own = own_.find(lines_.id_of(place.pass, place.layer, place.name));
-  if (own != own_.end()) return own->second;
-  // A nested op is a line of its own in the flat text, NAME_1 of the line NAME.
-  const std::size_t end = place.name.find_last_not_of("0123456789");
-  if (end == std::string::npos || end + 1 == place.name.size() || place.name[end] != '_')
-    return declared_;
-  const auto outer = own_.find(lines_.id_of(place.pass, place.layer, place.name.substr(0, end)));
-  return outer == own_.end() ? declared_ : outer->second;
+  // What is declared of a value holds for what is nested in its line, unless that has its own.
+  for (const std::string& name : {place.name, lines_.line_of_text(place.name)}) {
+    const auto own = own_.find(lines_.id_of(place.pass, place.layer, name));
+    if (own != own_.end()) return own->second;
+  }
+  return declared_;
 }
 
 /// Keeps what is derived for a line's value, and puts the number that later lines read in its

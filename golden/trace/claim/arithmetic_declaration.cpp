@@ -69,7 +69,7 @@ void read_sums(const Text& of, Arithmetic& a) {
 }
 
 void read_wire(const Text& of, Arithmetic& a) {
-  a.bounds.wire = of.text == "f32"    ? NumberFormat::f32
+  a.bounds.wire = of.text == "f32"  ? NumberFormat::f32
                   : of.after("f16") ? NumberFormat::f16
                                     : NumberFormat::bf16;
   const auto count = of.after("bf16") ? of.after("bf16") : of.after("f16");

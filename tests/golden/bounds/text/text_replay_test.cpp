@@ -296,6 +296,12 @@ TEST(TextReplay, ArithmeticIsThatOfTheValue) {
   TextReplay cut = run.replay(bf16), whole = run.replay(bf16);
   cut.lay_out({}, Torus(2, 1, 2));
   EXPECT_GT(cut.expected(dot).radius[0], 2 * whole.expected(dot).radius[0]);
+  // Unless the trace says that nothing is rounded there.
+  DeclaredArithmetic unsent = bf16;
+  unsent.wire = NumberFormat::f32;
+  TextReplay cut_unsent = run.replay(unsent);
+  cut_unsent.lay_out({}, Torus(2, 1, 2));
+  EXPECT_EQ(cut_unsent.expected(dot).radius, whole.expected(dot).radius);
   // A kernel may have what the dump lacks as it was before it was stored.
   run.dump.erase(dot);
   run.dump.erase("prefill.c0.layer0.dot");
@@ -313,6 +319,35 @@ TEST(TextReplay, ArithmeticIsThatOfTheValue) {
   TextReplay spec = run.replay(bf16);
   EXPECT_GT(open.expected("prefill.c0.layer0.exp").radius[4],
             spec.expected("prefill.c0.layer0.exp").radius[4]);
+}
+
+/// What is declared of a value holds for the ops that are nested in its line, and for no other line
+/// of a like name.
+TEST(TextReplay, ArithmeticOfAValueIsThatOfItsNestedOps) {
+  std::string text = kText;
+  const std::string dot_line = "dot : BLM where see = store(einsum(BLX,BMX->BLM; k, k_cache))\n";
+  // Its nested sum is dot_2: the name dot_1 is taken.
+  text.insert(text.find(dot_line), "dot_1 : BLM where see = einsum(BLX,BMX->BLM; k, k_cache)\n");
+  TextRun run(text.c_str());
+  run.add_all();
+  DeclaredArithmetic coarse;
+  coarse.sums = NumberFormat::bf16;
+  const auto widened = [&](const std::string& own) {
+    TextReplay plain = run.replay(), declared = run.replay();
+    declared.declare("prefill.c0.layer0." + own, coarse);
+    std::string names;
+    for (const char* name : {"k_1", "dot_1", "dot_2"}) {
+      const std::string id = fmt::format("prefill.c0.layer0.{}", name);
+      if (declared.expected(id).radius[0] > 100 * plain.expected(id).radius[0])
+        names += fmt::format("{} ", name);
+    }
+    return names;
+  };
+  EXPECT_EQ(widened("k"), "k_1 ");
+  EXPECT_EQ(widened("dot"), "dot_2 ");
+  EXPECT_EQ(widened("dot_1"), "dot_1 ");
+  EXPECT_EQ(widened("dot_2"), "dot_2 ");
+  EXPECT_EQ(widened("max"), "");
 }
 
 TEST(TextReplay, AssumedValuesPrecedeDumpedOnes) {
