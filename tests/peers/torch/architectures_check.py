@@ -1,8 +1,9 @@
 """Each architecture of the package against transformers: a small random model in f32 (biases and
 gains random too) runs prefill and two decode steps; what its modules show is judged by the text, in
 the sizes that the map reads from the config as it would be saved. A right run must be right; a
-changed theta, a dropped bias and a wrong gain must be seen where they are. Prints a line a row and
-exits with 1 on a failure.
+changed theta, a dropped bias and a wrong gain must be seen where they are; and in bf16, rounded
+where the text stores and nowhere else, a right run must be right. Prints a line a row and exits
+with 1 on a failure.
 
     PYTHONPATH=tools/python SHARDPROOF_LIBRARY=build/libshardproof.so \\
       python tests/peers/torch/architectures_check.py [NAME ...]
@@ -13,6 +14,7 @@ import re
 import sys
 import time
 
+import ml_dtypes
 import numpy as np
 import torch
 import transformers
@@ -28,7 +30,8 @@ LLAMA3 = dict(rope_type="llama3", rope_theta=5e5, factor=8.0, low_freq_factor=1.
 
 def rows():
     """Of each row its name, the model's class, the config's class and its entries."""
-    for line in pathlib.Path(__file__).with_name("architectures_check.txt").read_text().splitlines():
+    table = pathlib.Path(__file__).with_name("architectures_check.txt")
+    for line in table.read_text().splitlines():
         words = line.split("#")[0].split(maxsplit=2)
         if words:
             more = eval(f"dict({words[2]})", {"LLAMA3": LLAMA3}) if len(words) > 2 else {}
@@ -51,6 +54,22 @@ def randomize(model, seed):
                 p.mul_(p.shape[-1] ** -0.5)
 
 
+def numbers(tensor):
+    """A tensor as an array of its own type."""
+    if tensor.dtype == torch.bfloat16:
+        return tensor.contiguous().view(torch.uint16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.numpy()
+
+
+def to_bf16(model):
+    """The model as from_pretrained makes it in bf16: tables of RoPE stay f32."""
+    tables = {n: b for n, b in model.named_buffers() if n.endswith("inv_freq")}
+    model = model.to(torch.bfloat16)
+    for name, table in tables.items():
+        setattr(model.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2], table)
+    return model
+
+
 def run(model, arch, ids):
     """The values by name of prefill and decode steps, as the modules show them."""
     shown, passes = {}, ["prefill.c0", *(f"decode.{i}" for i in range(1, GEN))]
@@ -71,16 +90,18 @@ def run(model, arch, ids):
             logits = model(ids, cache=cache, use_cache=True).logits
         for module in modules:
             array = shown[module.name][0 if module.input else 1].detach()
-            values[f"{step}.{module.value}"] = module.of(array, arch.extents).numpy()
-        values[f"{step}.logits"] = logits.numpy()
+            values[f"{step}.{module.value}"] = numbers(module.of(array, arch.extents))
+        values[f"{step}.logits"] = numbers(logits)
         ids = logits[:, -1].argmax(-1, keepdim=True)
     for hook in hooks:
         hook.remove()
     return values
 
 
-def judged(arch, values, weights):
-    trace = sp.Trace(arch.case(batch=BATCH, prompt=PROMPT, gen=GEN), weights="file")
+def judged(arch, values, weights, act="f32"):
+    said = dict(arithmetic="bf16", rounding="spec") if act == "bf16" else {}
+    trace = sp.Trace(arch.case(batch=BATCH, prompt=PROMPT, gen=GEN, act=act), weights="file",
+                     **said)
     for name, value in values.items():
         trace.add(name, value)
     return sp.judge(trace, weights)
@@ -138,6 +159,11 @@ def check(name, kind, config):
         told.append(f"{fault}: {verdict.sentence}")
         if not re.fullmatch(place, verdict.first or "") or cause not in verdict.sentence:
             failures.append(f"{fault}: {verdict.sentence}")
+    model = to_bf16(model)
+    weights = arch.weights({n: p.detach().float().numpy() for n, p in model.state_dict().items()})
+    rounded = judged(arch, run(model, arch, ids), weights, "bf16")
+    if not rounded.right:
+        failures.append(f"in bf16: {rounded.sentence}")
     return len(right.values), arch.unread, told, failures
 
 
@@ -152,8 +178,9 @@ def main(names):
         except sp.Error as error:
             judged_values, unread, told, failures = 0, {}, [], [str(error)]
         failed = failed or bool(failures)
-        print(f"{name:24} {'FAILED' if failures else 'right'} {judged_values:4} values "
-              f"{time.time() - begin:5.1f} s", *(["unread", unread] if unread else []))
+        verdict = "FAILED" if failures else "right"
+        print(f"{name:24} {verdict:6} {judged_values:4} values {time.time() - begin:5.1f} s",
+              *(["unread", *unread] if unread else []))
         for line in failures + (told if names else []):
             print("   ", line)
     return 1 if failed else 0

@@ -177,7 +177,6 @@ TEST(Binding, TakesTheTextOfAModelBehindItsLine) {
   const std::string whole = told["case"], model = told["model"];
   EXPECT_EQ(taken(shardproof_case(whole.c_str())), told);
   EXPECT_NE(whole.find("\nmodel tiny\n"), std::string::npos);
-  EXPECT_EQ(taken(shardproof_verify(whole.c_str()))["verdict"], "equal");
   Made weights, reference, dump, comparison;
   ASSERT_EQ(label(shardproof_weights_generate(model.c_str(), 1, &weights.object)), "");
   EXPECT_EQ(taken(shardproof_weights_list(weights.object))["model"], model);
