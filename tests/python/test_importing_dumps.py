@@ -154,6 +154,28 @@ def test_logits_of_all_positions(model, tmp_path):
     assert imported.judge().right and not imported.left_out
 
 
+def test_layers_that_return_a_pair(model, tmp_path):
+    """What an engine's layer returns: the output of its MLP, and the stream that it is added to."""
+    def pair(name, rank, value, meta):
+        if name.endswith("layers.0.output") or name.endswith("layers.1.output"):
+            save_torch({"value": value / 4, "meta": meta}, folder / "dump" / (
+                f"step={meta['step']}___rank={rank}___dump_index=9{rank}___name={name}.1.pt"))
+            save_torch({"value": 3 * value / 4, "meta": meta}, folder / "dump" / (
+                f"step={meta['step']}___rank={rank}___dump_index=8{rank}___name={name}.0.pt"))
+            return None, meta
+        return value, meta
+
+    folder = tmp_path
+    imported = importing.read(dump(model, folder, tp=2, change=pair), model=str(model))
+    verdict = imported.judge()
+    assert verdict.right and not imported.left_out
+    assert verdict.values["prefill.c0.layer1.out_added"] == "within"
+    path = next((folder / "dump").glob("step=1___rank=0*name=*layers.1.output.1.pt"))
+    save_torch({"value": np.ones((2, 32), np.float32), "meta": {"dims": "t h"}}, path)
+    assert importing.read(folder / "dump", model=str(model)).judge().first.startswith(
+        "decode.1.layer1.out")
+
+
 def test_padding_on_the_left(model, tmp_path):
     lengths = (6, 3)
 

@@ -12,7 +12,7 @@ from .folders import Left
 from .imported import Imported, read
 from .save import save
 
-_FEW = 20
+_FEW = 8
 
 
 class _Parser(argparse.ArgumentParser):
@@ -61,15 +61,15 @@ def _printable(text: str) -> str:
 
 
 def _print_left(left: Sequence[Left], all_of_them: bool) -> None:
-    """What is not judged, the first few of each reason."""
+    """What is not judged by its reasons; of names that no line has a few, as they spoil nothing."""
     if not left:
         return
     print(f"left out, {len(left)}:")
-    by_reason: "dict[str, List[str]]" = {}
+    by_reason: "dict[tuple[str, bool], List[str]]" = {}
     for one in left:
-        by_reason.setdefault(one.reason, []).append(one.name)
-    for reason, names in by_reason.items():
-        shown = names if all_of_them else names[:_FEW]
+        by_reason.setdefault((one.reason, one.spoils), []).append(one.name)
+    for (reason, spoils), names in by_reason.items():
+        shown = names if all_of_them and spoils else names[:_FEW]
         more = "" if len(shown) == len(names) else f" and {len(names) - len(shown)} more"
         print(_printable(f"  {', '.join(shown)}{more}: {reason}"))
 
@@ -103,6 +103,8 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
     print(table[:-len(verdict.sentence) - 1] if table.endswith(f"\n{verdict.sentence}\n") else table,
           end="")
     _print_left(imported.left_out, not given.quiet)
+    if sentence != verdict.sentence:
+        print("ranks above are places on the torus; those of the dump are:")
     print(sentence)
     return 0 if verdict.right and not any(left.spoils for left in imported.left_out) else 1
 

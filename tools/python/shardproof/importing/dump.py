@@ -18,6 +18,8 @@ from .steps import Given, Step, steps_of
 
 # A pass that a line of names says itself, as a step: decodes come behind all prefills.
 _DECODES = 1 << 30
+_FIRST, _SECOND = ".output.0", ".output.1"
+_NO_LINE = "no line of names has it; give --names FILE"
 
 
 class Item(NamedTuple):
@@ -79,12 +81,14 @@ class Dump:
         self._groups: Dict[Tuple[int, str], Group] = {}
         self._places: Dict[int, Dict[str, int]] = {}
         first: Dict[int, Record] = {}
+        self._second: Dict[Tuple[int, str], Dict[int, Record]] = {}
         for record in records_of(directory, self.files, self.left):
             if steps is not None and not steps[0] <= record.step <= steps[1]:
                 continue
             first.setdefault(record.rank, record)
             self._places.setdefault(record.rank, dict(record.places))
             self._group(record)
+        self._pairs()
         if not self._groups:
             refuse("import_names", f"no line of names has any of the arrays of {directory}, such as "
                                    f"{next(iter(first.values())).name if first else 'none'}; give "
@@ -95,8 +99,10 @@ class Dump:
 
     def _group(self, record: Record) -> None:
         matches = self._names.matches(record.name, record.layer)
-        if not matches:
-            self.left.append(Left(record.what, "no line of names has it; give --names FILE", False))
+        if not matches and record.name.endswith(_SECOND):
+            self._second.setdefault((record.step, record.name), {})[record.rank] = record
+        elif not matches:
+            self.left.append(Left(record.what, _NO_LINE, False))
         for match in matches:
             if not match.value:
                 continue
@@ -118,6 +124,23 @@ class Dump:
                                                    f"{record.path.name}; keep one of them"))
                 continue
             group.records[record.rank] = record
+
+    def _pairs(self) -> None:
+        """Layers of engines return what their last module adds, and the residual stream beside it:
+        their sum is the layer's output, of which both are terms."""
+        for (step, value), group in list(self._groups.items()):
+            first = next(iter(group.records.values()))
+            if value.rpartition(".")[2] != "out" or not first.name.endswith(_FIRST):
+                continue
+            second = self._second.pop((step, first.name[:-1] + "1"), None)
+            if second is None:
+                continue
+            del self._groups[step, value]
+            for suffix, records in (("_added", group.records), ("_residual", second)):
+                line = group.match.line._replace(attributes={"summand_of": "out"})
+                self._groups[step, value + suffix] = Group(step, Match(value + suffix, line), records)
+        for records in self._second.values():
+            self.left += [Left(record.what, _NO_LINE, False) for record in records.values()]
 
     def _mesh(self, first: Mapping[int, Record], torus: Optional[str], kv_heads: Optional[int]
               ) -> Mesh:
