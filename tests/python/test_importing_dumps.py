@@ -169,7 +169,7 @@ def test_layers_that_return_a_pair(model, tmp_path):
     imported = importing.read(dump(model, folder, tp=2, change=pair), model=str(model))
     verdict = imported.judge()
     assert verdict.right and not imported.left_out
-    assert verdict.values["prefill.c0.layer1.out_added"] == "within"
+    assert verdict.values["prefill.c0.layer1.out_added+prefill.c0.layer1.out_residual"] == "within"
     path = next((folder / "dump").glob("step=1___rank=0*name=*layers.1.output.1.pt"))
     save_torch({"value": np.ones((2, 32), np.float32), "meta": {"dims": "t h"}}, path)
     assert importing.read(folder / "dump", model=str(model)).judge().first.startswith(
@@ -213,6 +213,45 @@ def test_scattered_tokens_of_a_missing_rank_are_not_judged(model, tmp_path):
     folder = dump(model, tmp_path, tp=2, cp=2, lengths=(8, 8), missing=(3,))
     code, out, err = judge(folder, "--model", model)
     assert code == 1 and "1 of 2 ranks are there, of those that hold tokens over cp" in out
+
+
+def steps_changed(model, tmp_path, changes, **how):
+    """A dump in which tokens of steps differ: (name, step) to what becomes of the value."""
+    def change(name, rank, value, meta):
+        act = changes.get((name, meta["step"]))
+        return (value if act is None else act(value)), meta
+
+    folder = dump(model, tmp_path, tp=2, change=change, **how)
+    return judge(folder, "--model", model)
+
+
+def test_a_dump_that_begins_in_the_middle(model, tmp_path):
+    folder = dump(model, tmp_path, tp=2)
+    code, _, err = judge(folder, "--model", model, "--steps", "1")
+    assert code == 2 and "from its first step on" in err and err.count("\n") == 1
+
+
+def test_a_prefix_that_is_cached(model, tmp_path):
+    code, _, err = steps_changed(model, tmp_path, {("seq_lens", 0): lambda v: v + 4,
+                                                   ("positions", 0): lambda v: v + 4})
+    assert code == 2 and "without a prefix that is cached" in err
+
+
+def test_a_step_that_lacks_one_before_is_left_out(model, tmp_path):
+    code, out, err = steps_changed(model, tmp_path, {("seq_lens", 1): lambda v: v + 1})
+    assert (code, err) == (1, "") and "step 1: seq_lens says that rows have [8, 8] tokens" in out
+    assert "27 within, 0 different" in out
+
+
+def test_rows_that_change_places(model, tmp_path):
+    folder = dump(model, tmp_path, tp=2)
+    for step, rows in ((0, ["a", "b"]), (1, ["b", "a"])):
+        for rank in range(2):
+            save_torch({"value": rows, "meta": {}},
+                       folder / f"step={step}___rank={rank}___dump_index=99___name=rids.pt")
+    code, out, err = judge(folder, "--model", model)
+    assert (code, err) == (1, "") and "step 1: its rows are other requests" in out
+    assert "27 within, 0 different" in out
 
 
 def test_two_files_for_one_value(model, tmp_path):

@@ -10,7 +10,7 @@ from shardproof.importing.axes import parse_axes, size_of
 from shardproof.importing.dims import parse_dims
 from shardproof.importing.local_axes import local_axis, width_of
 from shardproof.importing.mesh import mesh_of, mesh_of_torus
-from shardproof.importing.rows import Rows, counts_of, pads_of, tokens_of
+from shardproof.importing.rows import Rows, counts_of, pads_of, require_start, tokens_of
 from shardproof.importing.steps import Step, keys_of, read_ids
 
 
@@ -90,7 +90,7 @@ def test_files_of_names(tmp_path):
 def test_what_ships():
     shipped = Names.shipped()
     assert [m.value for m in shipped.matches("input_ids")] == ["ids"]
-    assert [m.value for m in shipped.matches("forward_batch_info.seq_lens")] == ["lengths"]
+    assert [m.value for m in shipped.matches("forward_batch_info.seq_lens")] == ["totals"]
     assert [m.value for m in shipped.matches("model.layers.1.mlp.gate_up_proj.output")] == [
         "layer1.gate", "layer1.up"]
 
@@ -237,23 +237,40 @@ def test_zigzag_and_natural_blocks():
     assert tokens_of(6, [6], [(2, 0, True)], 3) is None and tokens_of(8, [8], [(2, 0, False)], 3) is None
 
 
-@pytest.mark.parametrize("tokens, before, given, counts", [
-    (7, None, {"lengths": [4, 3]}, [4, 3]), (8, None, {"lengths": [4, 3]}, [4, 3]),
-    (2, [4, 3], {"lengths": [5, 4]}, [1, 1]), (2, [4, 3], {}, [1, 1]),
+@pytest.mark.parametrize("tokens, before, said, counts", [
+    (7, None, {"lengths": [4, 3]}, [4, 3]), (8, None, {"totals": [4, 3]}, [4, 3]),
+    (2, [4, 3], {"totals": [5, 4]}, [1, 1]), (2, [4, 3], {}, [1, 1]),
     (7, None, {"cu_lengths": [0, 4, 7]}, [4, 3]), (7, None, {"positions": [0, 1, 2, 3, 0, 1, 2]}, [4, 3]),
-    (5, [4, 2], {"positions": [4, 5, 2, 3, 4]}, [2, 3])])
-def test_rows_of_packed_tokens(tokens, before, given, counts):
-    arrays = {n: np.array(a) for n, a in given.items()}
-    assert counts_of(tokens, before, arrays.get("lengths"), arrays.get("cu_lengths"),
-                     arrays.get("positions")) == counts
+    (5, [4, 2], {"positions": [4, 5, 2, 3, 4]}, [2, 3]), (4, [4, 2], {"totals": [6, 4]}, [2, 2]),
+    (4, [4, 2], {"totals": [6, 4], "lengths": [2, 2]}, [2, 2])])
+def test_rows_of_packed_tokens(tokens, before, said, counts):
+    said = {n: np.array(a) for n, a in said.items()}
+    assert counts_of(tokens, before, said) == counts
+    require_start(Rows(tuple(counts), (0,) * len(counts), tokens), before, said)
 
 
-@pytest.mark.parametrize("before, given, words", [
+@pytest.mark.parametrize("before, said, words", [
     (None, {}, "neither seq_lens"), (None, {"lengths": [9, 9]}, "do not fit"),
-    ([4], {"lengths": [-3, 3]}, "do not fit")])
-def test_packed_tokens_without_rows(before, given, words):
-    arrays = {n: np.array(a) for n, a in given.items()}
-    assert words in error_of("import_run", counts_of, 7, before, arrays.get("lengths"), None, None)
+    ([4], {"totals": [3]}, "do not fit"), ([4, 4], {"totals": [30, 30]}, "do not fit")])
+def test_packed_tokens_without_rows(before, said, words):
+    said = {n: np.array(a) for n, a in said.items()}
+    assert words in error_of("import_run", counts_of, 7, before, said)
+
+
+@pytest.mark.parametrize("before, counts, said, words", [
+    (None, (1, 1), {"totals": [9, 12]}, "seq_lens says that rows have [9, 12] tokens"),
+    (None, (4, 4), {"totals": [9, 4], "lengths": [4, 4]}, "without a prefix that is cached"),
+    ([3, 3], (1, 1), {"totals": [9, 9]}, "they have [4, 4]"),
+    (None, (1, 1), {"positions": [8, 11]}, "begin at the positions [8, 11]"),
+    (None, (2, 2), {"positions": [[8, 9], [3, 4]]}, "begin at the positions [8, 3]")])
+def test_steps_that_go_on_from_tokens_that_are_not_there(before, counts, said, words):
+    said = {n: np.array(a) for n, a in said.items()}
+    assert words in error_of("import_run", require_start, Rows(counts, (0, 0), 2), before, said)
+
+
+def test_wrong_positions_are_the_programs_own_where_lengths_say_so():
+    require_start(Rows((2, 2), (0, 0), 4), None, {"totals": np.array([2, 2]),
+                                                  "positions": np.array([5, 6, 5, 6])})
 
 
 @pytest.mark.parametrize("mask, positions, counts, pads", [

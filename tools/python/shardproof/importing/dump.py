@@ -81,6 +81,7 @@ class Dump:
         self._groups: Dict[Tuple[int, str], Group] = {}
         self._places: Dict[int, Dict[str, int]] = {}
         first: Dict[int, Record] = {}
+        self._requests: Dict[int, List[Any]] = {}
         self._second: Dict[Tuple[int, str], Dict[int, Record]] = {}
         for record in records_of(directory, self.files, self.left):
             if steps is not None and not steps[0] <= record.step <= steps[1]:
@@ -198,16 +199,34 @@ class Dump:
             refuse("import_dims", f"rank {a} says the dims {one!r}, rank {b} {other!r}; say one")
         return arrays, next(iter(said))
 
+    def _require_rows(self, step: int, group: Group) -> None:
+        """Notes which requests the rows of a step are."""
+        record = group.records[min(r for r in group.records if r >= 0)]
+        try:
+            value, _ = self.files.value(record)
+            found = value.load().tolist() if isinstance(value, FileArray) else value
+        except Error:
+            return
+        if isinstance(found, (list, tuple)) and all(isinstance(n, (str, int)) for n in found):
+            self._requests[step] = list(found)
+
+    def _other_rows(self) -> Dict[int, str]:
+        first = self._requests[min(self._requests)] if self._requests else []
+        return {step: "its rows are other requests than the first step's, or in another order"
+                for step, rows in self._requests.items() if rows != first}
+
     def _steps(self, ids: Optional[Sequence[Sequence[int]]]) -> Dict[int, Step]:
         given: Dict[int, Dict[str, Given]] = {}
         for (step, value), group in self._groups.items():
             given.setdefault(step, {})
-            if value in RUN_VALUES and value != "rows":
+            if value == "rows":
+                self._require_rows(step, group)
+            elif value in RUN_VALUES:
                 try:
                     given[step][value] = Given(*self._arrays(group))
                 except Error as error:
                     self.left.append(Left(f"{value} (step {step})", error.message))
-        steps, left = steps_of(given, self.mesh, ids)
+        steps, left = steps_of(given, self.mesh, ids, self._other_rows())
         for step, why in left.items():
             self.left.append(Left(f"step {step}", why))
         return steps

@@ -82,7 +82,7 @@ def read_file(path: pathlib.Path) -> Value:
 class Files:
     """Containers that were opened, the last few of them."""
 
-    def __init__(self, most: int = 32) -> None:
+    def __init__(self, most: int = 128) -> None:
         self._open: "collections.OrderedDict[pathlib.Path, Value]" = collections.OrderedDict()
         self._most = most
 

@@ -103,6 +103,7 @@ class Imported:
         """The rank of the dump that gave an element of a value at a chip: where tokens lie
         scattered over ranks, the one that had the element's row and position."""
         at = (chip[0], chip[1], chip[2])
+        name = name.split("+")[0]  # of a value in two parts
         owner = self._dump.owners.get(name, {}).get(at)
         if owner is not None and len(index) >= owner.ndim:
             found = int(owner[tuple(index[:owner.ndim])])
@@ -116,7 +117,7 @@ class Imported:
         first = verdict.json["first"]
         if first is None:
             return []
-        name, ranks = first["name"], set()  # type: Tuple[str, Set[Optional[int]]]
+        name, ranks = first["name"].split("+")[0], set()  # type: Tuple[str, Set[Optional[int]]]
         owners = self._dump.owners.get(name, {})
         positions = (first.get("exactly") or {}).get("L", [])
         for part in first.get("parts", []):
@@ -227,6 +228,9 @@ def read(directory: PathLike, *, model: str, names: Union[Names, PathLike, None]
     rows = read_ids(ids) if isinstance(ids, (str, pathlib.Path)) else ids
     keys = dict(case) if isinstance(case, Mapping) else _keys(case)
     extents = of.extents()
+    if pathlib.Path(directory).suffix in (".h5", ".hdf5"):
+        refuse("import_path", f"{directory} is no dump of an engine; a trace is judged by `shardproof "
+                              f"compare {directory}`")
     dump = Dump(pathlib.Path(directory), own + of.names() + Names.shipped(), torus, rows,
                 extents.get("K"), steps, of.architecture is not None)
     return Imported(dump, of, keys)

@@ -12,7 +12,7 @@ from .dims import parse_dims
 from .limits import MOST_TEXT, PathLike, refuse
 
 # What a line may name beside the model's values: what tells which tokens an array holds.
-RUN_VALUES = ("ids", "positions", "lengths", "cu_lengths", "mask", "rows")
+RUN_VALUES = ("ids", "positions", "lengths", "totals", "cu_lengths", "mask", "rows")
 
 
 class Line(NamedTuple):

@@ -1,7 +1,7 @@
 """Which row and position each token of a step is: packed tokens, padding on the left, zigzag."""
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -80,30 +80,57 @@ def tokens_of(total: int, segments: Sequence[int], cuts: Sequence[Tuple[int, int
     return out
 
 
-def counts_of(tokens: int, before: Optional[Sequence[int]], lengths: Optional[Array],
-              cu_lengths: Optional[Array], positions: Optional[Array]) -> List[int]:
+def counts_of(tokens: int, before: Optional[Sequence[int]], said: Mapping[str, Array]) -> List[int]:
     """How many of a step's packed tokens each row has. `before` are the tokens that the rows had in
-    earlier steps. Raises Error import_run if nothing says it."""
-    if cu_lengths is not None and cu_lengths.ndim == 1 and len(cu_lengths) > 1:
-        counts = np.diff(cu_lengths.astype(np.int64))
+    earlier steps; `said` are lengths of this step, totals with earlier ones, cumulated lengths,
+    positions. Raises Error import_run if nothing says it."""
+    cu = said.get("cu_lengths")
+    if cu is not None and cu.ndim == 1 and len(cu) > 1:
+        counts = np.diff(cu.astype(np.int64))
         if counts.min() >= 0 and 0 < counts.sum() <= tokens:
             return [int(n) for n in counts]
-    if lengths is not None and lengths.ndim == 1 and len(lengths):
-        said = lengths.astype(np.int64)
-        past = np.array(before if before is not None else [0] * len(said))
-        for new in ([said - past] if len(past) == len(said) else []) + [said]:
-            if new.min() >= 0 and 0 < new.sum() <= tokens:
-                return [int(n) for n in new]
+    lengths = [said["lengths"]] if "lengths" in said else []
+    if "totals" in said:
+        totals = said["totals"].astype(np.int64)
+        lengths += [totals - np.array(before)] if before and len(before) == len(totals) else []
+        lengths += [totals] if not before else []
+    for new in lengths:
+        if new.ndim == 1 and len(new) and new.min() >= 0 and 0 < new.sum() <= tokens:
+            return [int(n) for n in new]
     if before is not None and tokens == len(before):
         return [1] * tokens
+    positions = said.get("positions")
     if positions is not None and positions.ndim == 1 and len(positions) == tokens:
         starts = np.flatnonzero(np.diff(positions.astype(np.int64)) != 1) + 1
         return [int(n) for n in np.diff(np.concatenate([[0], starts, [tokens]]))]
-    if before is None and lengths is None and positions is None and cu_lengths is None:
+    if not lengths and cu is None and positions is None:
         return refuse("import_run", f"{tokens} packed tokens, and neither seq_lens nor cu_seqlens nor "
                                     "positions say how many each row has; dump one of them")
     return refuse("import_run", f"{tokens} packed tokens do not fit the rows that seq_lens, cu_seqlens "
-                                "or positions say; dump them in the same step")
+                                "or positions say; dump a request from its first step on")
+
+
+def require_start(rows: Rows, before: Optional[Sequence[int]], said: Mapping[str, Array]) -> None:
+    """Refuses a step whose rows go on from tokens that no earlier step has: a dump that begins in
+    the middle of a request, or behind a prefix that is in a cache already."""
+    past = list(before) if before else [0] * len(rows.counts)
+    ends = [p + n for p, n in zip(past, rows.counts)]
+    totals, positions = said.get("totals"), said.get("positions")
+    if totals is not None and len(totals.reshape(-1)) == len(ends):
+        told = [int(n) for n in totals.reshape(-1)]
+        if told != ends:
+            refuse("import_run", f"seq_lens says that rows have {told[:8]} tokens, and with this step "
+                                 f"they have {ends[:8]}; dump a request from its first step on, "
+                                 "without a prefix that is cached")
+    elif positions is not None and positions.size:
+        if positions.ndim == 2:
+            first = [int(p[pad]) for p, pad in zip(positions, rows.pads)]
+        else:
+            starts = np.cumsum((0,) + rows.counts[:-1])
+            first = [int(positions[min(s, len(positions) - 1)]) for s in starts]
+        if all(f > p for f, p in zip(first, past)):
+            refuse("import_run", f"rows begin at the positions {first[:8]}, and have {past[:8]} tokens "
+                                 "before; dump a request from its first step on")
 
 
 def pads_of(shape: Tuple[int, ...], mask: Optional[Array], positions: Optional[Array]

@@ -13,7 +13,7 @@ from .arrays import FileArray
 from .dims import parse_dims
 from .limits import MOST_TEXT, PathLike, refuse, zeros
 from .mesh import Mesh
-from .rows import Rows, counts_of, pads_of, tokens_of
+from .rows import Rows, counts_of, pads_of, require_start, tokens_of
 
 
 class Given(NamedTuple):
@@ -90,17 +90,16 @@ def _padded_rows(ids: Sequence[Sequence[int]], counts: Sequence[int]) -> Array:
 
 def _rows_and_ids(given: Mapping[str, Given], mesh: Mesh, before: Optional[Sequence[int]],
                   prompt: Optional[Sequence[Sequence[int]]]) -> Tuple[Rows, Optional[Array]]:
-    lengths = given["lengths"].arrays[min(given["lengths"].arrays)].load().reshape(-1) \
-        if "lengths" in given else None
-    cu = given["cu_lengths"].arrays[min(given["cu_lengths"].arrays)].load() \
-        if "cu_lengths" in given else None
+    said = {name: given[name].arrays[min(given[name].arrays)].load()
+            for name in ("lengths", "totals", "cu_lengths") if name in given}
     segments = None
-    if cu is not None:
-        segments = [int(n) for n in np.diff(cu)]
-    elif lengths is not None:
-        segments = [int(n) for n in lengths]
+    if "cu_lengths" in said:
+        segments = [int(n) for n in np.diff(said["cu_lengths"])]
+    elif "lengths" in said or "totals" in said:
+        segments = [int(n) for n in said.get("lengths", said.get("totals", np.zeros(0))).reshape(-1)]
     arrays = {name: _whole(given[name], mesh, segments)
               for name in ("ids", "positions", "mask") if name in given}
+    said.update({name: arrays[name] for name in ("positions",) if name in arrays})
     ids, positions = arrays.get("ids"), arrays.get("positions")
     if ids is not None:
         ids = np.clip(ids, -1, 2**31 - 1)
@@ -111,8 +110,9 @@ def _rows_and_ids(given: Mapping[str, Given], mesh: Mesh, before: Optional[Seque
     if tokens is None:
         refuse("import_run", "the step has neither input_ids nor positions; give --ids FILE")
     if tokens.ndim == 1:
-        counts = counts_of(len(tokens), before, lengths, cu, positions)
+        counts = counts_of(len(tokens), before, said)
         rows = Rows(tuple(counts), (0,) * len(counts), len(tokens))
+        require_start(rows, before, said)
         if ids is not None:
             out = zeros("its tokens", (len(counts), rows.width), np.int32)
             row, position = rows.packed()
@@ -126,6 +126,7 @@ def _rows_and_ids(given: Mapping[str, Given], mesh: Mesh, before: Optional[Seque
         mask = mask[:, -tokens.shape[1]:]
     counts, pads = pads_of(tokens.shape, mask, positions)
     rows = Rows(tuple(counts), tuple(pads), tokens.shape[1])
+    require_start(rows, before, {n: a for n, a in said.items() if n == "positions"})
     if ids is not None:
         out = zeros("its tokens", (len(counts), rows.width), np.int32)
         for row_number, (n, pad) in enumerate(zip(counts, pads)):
@@ -147,31 +148,52 @@ def _guarded(given: Mapping[str, Given], mesh: Mesh, before: Optional[Sequence[i
         refuse("import_run", f"the tokens of a step do not fit one another: {error}")
 
 
+def _misfit(counts: Sequence[int], before: Optional[Sequence[int]], previous: Sequence[int],
+            decode: bool, decodes: int) -> str:
+    """Why a step is no pass of the run that the steps before are; empty if it is one."""
+    if before is None:
+        return ""
+    if len(counts) != len(before):
+        return f"it has {len(counts)} rows, the first step {len(before)}"
+    if decode:
+        return "" if min(counts) else "not every row has a token in it"
+    if decodes:
+        return "it has a prompt behind decode steps; judge one request at a time, with --steps"
+    if max(counts) > max(previous) or any(n and p < max(previous) for n, p in zip(counts, previous)):
+        return f"its rows have {list(counts)[:8]} tokens; legal: chunks of one length"
+    return ""
+
+
 def steps_of(given: Mapping[int, Mapping[str, Given]], mesh: Mesh,
-             prompt: Optional[Sequence[Sequence[int]]]) -> Tuple[Dict[int, Step], Dict[int, str]]:
-    """The steps by number, in order, and those that are no pass of one run, with the reason."""
+             prompt: Optional[Sequence[Sequence[int]]], other: Mapping[int, str]
+             ) -> Tuple[Dict[int, Step], Dict[int, str]]:
+    """The steps by number, in order, and those that are no pass of one run, with the reason; `other`
+    are steps of which that is known."""
     steps: Dict[int, Step] = {}
     left: Dict[int, str] = {}
     before: Optional[List[int]] = None
+    previous: Tuple[int, ...] = ()
     chunks = decodes = 0
     for number in sorted(given):
+        if left:
+            left[number] = "it goes on from a step that is left out"
+            continue
+        if number in other:
+            left[number] = other[number]
+            continue
         try:
             rows, ids = _guarded(given[number], mesh, before, prompt)
-        except Error as error:  # a step that cannot be put in order costs itself
+        except Error as error:
             if before is None:
                 raise
             left[number] = error.message
             continue
-        if before is not None and len(rows.counts) != len(before):
-            left[number] = f"it has {len(rows.counts)} rows, the first step {len(before)}"
-            continue
         decode = before is not None and max(rows.counts) == 1
-        if not decode and decodes:
-            left[number] = "it has a prompt behind decode steps; judge one request at a time"
+        why = _misfit(rows.counts, before, previous, decode, decodes)
+        if why:
+            left[number] = why
             continue
-        if decode and not min(rows.counts):
-            left[number] = "not every row has a token in it"
-            continue
+        previous = rows.counts
         if decode:
             decodes += 1
         name = f"decode.{decodes}" if decode else f"prefill.c{chunks}"
