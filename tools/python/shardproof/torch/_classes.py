@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 
 class Role(NamedTuple):
-    """How a module's tensors are cut: "last" dim, "partial" sums, "whole", or None: as their
-    shapes say. `parts` are the widths of a fused result on one rank."""
+    """How a module's tensors are cut: "last" dim, "partial" sums, "reduced" ones, "whole", or None:
+    as their shapes say. `parts` are the widths of a fused result on one rank."""
 
     input_cuts: Optional[str] = None
     output_cuts: Optional[str] = None
@@ -36,7 +36,7 @@ def _qkv(module: Any) -> Role:
 def _row(module: Any) -> Role:
     reduced = getattr(module, "reduce_results", True)
     parallel = getattr(module, "input_is_parallel", True)
-    return Role("last" if parallel else "whole", "whole" if reduced else "partial")
+    return Role("last" if parallel else "whole", "reduced" if reduced else "partial")
 
 
 def _embedding(_: Any) -> Role:

@@ -30,6 +30,14 @@ class Place(NamedTuple):
     is_input: bool
     role: Role
 
+    @property
+    def says_sums(self) -> bool:
+        """Whether it is known if the module adds partial sums of ranks: by its DTensors or its
+        class. Other modules with a matrix may."""
+        matrix = getattr(self.module, "weight", None)
+        return (matrix is None or matrix.ndim < 2 or hasattr(matrix, "placements")
+                or self.role != Role())
+
     def parts(self, value: Seen) -> Iterator[Tuple[Show, Seen]]:
         """The values in a tensor that was seen."""
         said = self.role.input_cuts if self.is_input else self.role.output_cuts

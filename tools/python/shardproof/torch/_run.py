@@ -19,14 +19,17 @@ class Pass(NamedTuple):
 
 
 class Run:
-    """The passes of a run, in the terms of a case."""
+    """The passes of a run, in the terms of a case. `says_sums`: whether it is known of each value
+    if it is a sum over ranks."""
 
-    def __init__(self, reference: Any, passes: Sequence[Any], sizes: Sequence[int]) -> None:
+    def __init__(self, reference: Any, passes: Sequence[Pass], sizes: Sequence[int],
+                 says_sums: bool) -> None:
         if not passes:
             raise Error("torch_passes", "no pass was seen: call the model while the tap is open")
         self.reference = reference
         self.passes = passes
         self.sizes = list(sizes) or [1]
+        self.says_sums = says_sums
         self.lengths = [one.ids.shape[-1] for one in passes]
         self.batch = passes[0].ids.shape[0]
         self.chunks = next((i for i, n in enumerate(self.lengths) if i and n == 1),

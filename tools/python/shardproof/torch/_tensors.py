@@ -16,7 +16,7 @@ ALL = -1
 class Seen(NamedTuple):
     """A tensor as it was at one moment: the ranks' copies, ALL's if they have it in common; what
     cuts it over each dim of the mesh, None if the tensor does not say; and what its module's class
-    says: "last" dim, "partial" or "whole"; `part` is the part of it that is the value."""
+    says (_classes.Role); `part` is the part of it that is the value."""
 
     shards: Dict[int, Array]
     cuts: Optional[Tuple[Cut, ...]] = None

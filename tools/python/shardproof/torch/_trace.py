@@ -64,6 +64,8 @@ def trace_of(run: Run, greedy: bool, attributes: Mapping[str, Any]) -> Tuple[Tra
                 Shown(token, "B", run.sizes_in(number), run.sizes), {})
     axes = Axes(run.sizes, [set().union(*(shown.shared(number, size) for shown, _ in values.values()))
                             for number, size in enumerate(run.sizes)])
+    if run.reference.dtype == "bf16" and run.says_sums:
+        attributes = {"wire": "f32", **attributes}  # but where a value says otherwise
     trace = Trace(run.case(str(axes)), **attributes)
     trace.weights = run.reference.weights
     left: List[str] = []
@@ -79,6 +81,9 @@ def _add_pass(run: Run, number: int, one: Pass, values: Values) -> None:
     values[at + "ids"] = Shown(one.ids, "BL", extents, run.sizes), {}
     for name, (show, value) in one.values.items():
         said: Dict[str, Any] = {"module": show.path, "parameters": show.parameters}
+        added = _ranks_added(run, value, one.early.get(name, (show, value))[1])
+        if run.reference.dtype == "bf16" and added > 1:
+            said["wire"] = f"bf16:{added}"
         early = one.early.get(name)
         cuts = None if early is None else early[1].cuts
         if early is not None and cuts is not None and cuts != value.cuts:
@@ -103,6 +108,14 @@ def _add_pass(run: Run, number: int, one: Pass, values: Values) -> None:
         where = "the queries it attends with" if queries else "its cache"
         values[at + name] = (Shown(cache, f"B{heads}{'L' if queries else 'M'}Q", extents, run.sizes),
                              {"module": f"layers.{layer[5:]}, {where}"})
+
+
+def _ranks_added(run: Run, value: Seen, early: Seen) -> int:
+    """Of how many ranks partial sums, of the stored type, are added to give a value."""
+    if value.said == "reduced":
+        return int(np.prod(run.sizes))
+    return int(np.prod([size for cut, size in zip(early.cuts or (), run.sizes)
+                        if cut == PARTIAL]))
 
 
 def _last(value: Seen) -> Seen:

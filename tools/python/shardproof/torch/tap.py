@@ -28,6 +28,7 @@ class Tap:
         self._handles: List[Any] = []
         self._undo: Callable[[], None] = _nothing
         found, self.missing = places(model, reference.architecture)
+        self._says_sums = all(place.says_sums for place in found)
         self._hook(model, found)
 
     def _hook(self, model: Any, found: Sequence[Place]) -> None:
@@ -61,7 +62,7 @@ class Tap:
     def __getstate__(self) -> Dict[str, Any]:
         return {"reference": self.reference, "passes": self.passes, "missing": self.missing,
                 "left": self.left, "_sizes": self.sizes, "_handles": [], "_open": None,
-                "_undo": _nothing}
+                "_undo": _nothing, "_says_sums": self._says_sums}
 
     def detached(self) -> "Tap":
         """Without hooks, model and mesh: what was seen alone, which can be kept and pickled."""
@@ -102,7 +103,7 @@ class Tap:
         """The run as a Trace. `greedy`: each pass's ids after the first are the tokens of the
         greatest logits, and judged as such. What else is said are attributes of
         docs/trace-format.md. What could not be put into it is in `left`, with the reason."""
-        run = Run(self.reference, self.passes, self.sizes)
+        run = Run(self.reference, self.passes, self.sizes, self._says_sums)
         trace, self.left = trace_of(run, greedy, {**self.reference.attributes, **attributes})
         return trace
 
