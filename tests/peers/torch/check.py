@@ -69,7 +69,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--families", default=",".join(FAMILIES))
     options.add_argument("--types", default="float32,bfloat16")
-    options.add_argument("--faults", default="", help="names that contain this; none: no runs right")
+    options.add_argument("--faults", default="", help="only those whose names contain this")
     options.add_argument("--newest", action="store_true",
                          help="say versions alone; for an environment that requirements.txt does "
                               "not pin")

@@ -150,7 +150,8 @@ class Verdict:
 
     @property
     def headline(self) -> str:
-        """The sentence in the program's own words, where the trace has them: ranks, module, cause."""
+        """The sentence in the program's own words, where the trace has them: ranks, module and
+        cause."""
         place = self._modules.get(self.first or "")
         if place is None:
             return self.sentence

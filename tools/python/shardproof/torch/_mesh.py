@@ -47,8 +47,8 @@ class Axes:
             self._of_dim.append(axes)
         if len(factors) > 3:
             raise Error("torch_mesh", f"the mesh {'x'.join(map(str, self.sizes))} needs "
-                                      f"{len(factors)} axes above 1, {'x'.join(map(str, factors))}; "
-                                      "a trace has three: run on fewer mesh dims")
+                                      f"{len(factors)} axes above 1, {'x'.join(map(str, factors))}"
+                                      "; a trace has three; run on fewer mesh dims")
         self.torus: Chip = tuple((factors + [1, 1, 1])[:3])  # type: ignore[assignment]
 
     def __str__(self) -> str:

@@ -46,7 +46,9 @@ class Run:
 
     def name(self, number: int) -> str:
         """Of a pass, as traces call it."""
-        return f"prefill.c{number}" if number < self.chunks else f"decode.{number - self.chunks + 1}"
+        if number < self.chunks:
+            return f"prefill.c{number}"
+        return f"decode.{number - self.chunks + 1}"
 
     def sizes_in(self, number: int) -> Dict[str, int]:
         """The extents of all letters in a pass."""

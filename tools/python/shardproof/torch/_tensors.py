@@ -89,10 +89,10 @@ def cuts_of_shape(shape: Sequence[int], whole: Sequence[int],
     """What a shard's shape says of its cuts: nothing but whole dims is replicas; a dim that is
     shorter is cut over all ranks, over the one dim of the mesh of that size, or shared by
     neighbouring ranks of the last dim. None if it could be several, or none."""
-    if len(shape) != len(whole):
+    if len(shape) != len(whole) or any(not m or n % m for m, n in zip(shape, whole)):
         return None
     cut = [(dim, n // m) for dim, (m, n) in enumerate(zip(shape, whole)) if m != n]
-    if any(not m or n % m for m, n in zip(shape, whole)) or len(cut) > 1:
+    if len(cut) > 1:
         return None
     out = [WHOLE] * len(sizes)
     if not cut:

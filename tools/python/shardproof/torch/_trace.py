@@ -62,8 +62,11 @@ def trace_of(run: Run, greedy: bool, attributes: Mapping[str, Any]) -> Tuple[Tra
             token = ids._replace(shards={rank: a[:, 0] for rank, a in ids.shards.items()})
             values[run.name(number) + ".token"] = (
                 Shown(token, "B", run.sizes_in(number), run.sizes), {})
-    axes = Axes(run.sizes, [set().union(*(shown.shared(number, size) for shown, _ in values.values()))
-                            for number, size in enumerate(run.sizes)])
+    shared: List[Set[int]] = [set() for _ in run.sizes]
+    for shown, _ in values.values():
+        for number, size in enumerate(run.sizes):
+            shared[number] |= shown.shared(number, size)
+    axes = Axes(run.sizes, shared)
     if run.reference.dtype == "bf16" and run.says_sums:
         attributes = {"wire": "f32", **attributes}  # but where a value says otherwise
     trace = Trace(run.case(str(axes)), **attributes)
@@ -106,7 +109,8 @@ def _add_pass(run: Run, number: int, one: Pass, values: Values) -> None:
                 for cut in of[0].cuts))
         heads = "H" if queries or "K" not in extents else "K"
         where = "the queries it attends with" if queries else "its cache"
-        values[at + name] = (Shown(cache, f"B{heads}{'L' if queries else 'M'}Q", extents, run.sizes),
+        pattern = f"B{heads}{'L' if queries else 'M'}Q"
+        values[at + name] = (Shown(cache, pattern, extents, run.sizes),
                              {"module": f"layers.{layer[5:]}, {where}"})
 
 

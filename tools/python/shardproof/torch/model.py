@@ -51,7 +51,9 @@ class Reference:
 
     def case(self, **keys: Any) -> str:
         """A case of this model: torus, batch, prompt, chunk, gen."""
-        types = {"act": "bf16", "weights": "bf16"} if self.dtype == "bf16" else {}
+        types: Dict[str, Any] = {}
+        if self.dtype == "bf16":
+            types = {"act": "bf16", "weights": "bf16"}
         return str(self.architecture.case(**keys, **types))
 
 
@@ -88,8 +90,8 @@ def _tensors(model: Any) -> Tuple[Dict[str, Array], str]:
             types.add(formats[tensor.dtype])
             tensors[name] = _alike(name, tensor)
     if len(types) != 1 or types == {"f16"}:
-        raise Error("torch_dtype", f"weights of {', '.join(sorted(types)) or 'no type'}; legal: all "
-                                   "float32, or all bfloat16")
+        raise Error("torch_dtype", f"weights of {', '.join(sorted(types)) or 'no type'}; legal: "
+                                   "all float32, or all bfloat16")
     return tensors, types.pop()
 
 
@@ -97,8 +99,8 @@ def _alike(name: str, tensor: Any) -> Array:
     """The numbers of a weight, which all simulated ranks must have alike."""
     shards = list(seen(tensor, None, ALL).shards.values())
     if any(shard.tobytes() != shards[0].tobytes() for shard in shards):
-        raise Error("torch_reference", f"{name} differs from rank to rank: seed the ranks alike, or "
-                                       "take the reference before they begin")
+        raise Error("torch_reference", f"{name} differs from rank to rank: seed the ranks alike, "
+                                       "or take the reference before they begin")
     return shards[0]
 
 

@@ -69,7 +69,8 @@ class Ranks:
                                     world_size=self.count, timeout=datetime.timedelta(minutes=2))
             with torch.no_grad():
                 result = program(_mesh(self.mesh), *arguments)
-            send.send((None, pickle.dumps(result if rank == 0 or isinstance(result, Tap) else None)))
+            kept = result if rank == 0 or isinstance(result, Tap) else None
+            send.send((None, pickle.dumps(kept)))
             dist.barrier()
             dist.destroy_process_group()
         except BaseException as error:  # whatever it is, the parent says it

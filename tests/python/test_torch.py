@@ -1,0 +1,143 @@
+"""What shardproof.torch does without torch: meshes, patterns, classes, and what a run's passes are
+called. Runs of models are in tests/peers/torch."""
+import os
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import shardproof as sp
+import shardproof.torch as spt
+from shardproof.torch._classes import Role, role_of
+from shardproof.torch._mesh import PARTIAL, WHOLE, Axes, Cut, dims, layout, letters, local_shape
+from shardproof.torch._pattern import part_of
+from shardproof.torch._tensors import cuts_of_shape
+
+EXTENTS = {"B": 2, "L": 8, "E": 64, "H": 16, "K": 4, "G": 4, "Q": 8, "F": 96, "M": 8}
+
+
+def test_it_is_imported_without_torch():
+    code = "import sys, shardproof.torch; sys.exit('torch' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", code], env=environment).returncode == 0
+
+
+def test_a_mesh_of_one_dim_is_the_axis_x():
+    axes = Axes([8])
+    assert str(axes) == "8x1x1" and axes.chip(5) == (5, 0, 0) and axes.of(0) == [("x", 8)]
+
+
+def test_ranks_that_share_kv_heads_factor_the_mesh():
+    axes = Axes([8], [{4}])
+    assert str(axes) == "4x2x1"
+    assert [axes.chip(rank) for rank in range(3)] == [(0, 0, 0), (0, 1, 0), (1, 0, 0)]
+    assert layout("BL(HQ)", EXTENTS, [Cut("S", 2)], axes) == "BLH_xyQ"
+    assert layout("BL(KQ)", EXTENTS, [Cut("S", 2, 4)], axes) == "BLK_xQ"
+    assert layout("BL(KQ)", EXTENTS, [Cut("S", 2)], axes) == "BLK_xQ_y"  # half heads
+
+
+def test_dims_of_the_mesh_are_axes_in_order():
+    axes = Axes([2, 1, 4])
+    assert str(axes) == "2x4x1" and axes.chip(6) == (1, 2, 0)
+    assert layout("BLE", EXTENTS, [Cut("S", 1), WHOLE, PARTIAL], axes) == "BL_xE partialsum-y"
+    assert local_shape("BLE", EXTENTS, "BL_xE partialsum-y", axes) == [2, 4, 64]
+
+
+def test_more_than_three_axes_are_one_sentence():
+    with pytest.raises(sp.Error) as caught:
+        Axes([2, 2, 8], [set(), set(), {4}])
+    assert caught.value.label == "torch_mesh" and "4 axes above 1, 2x2x4x2" in caught.value.message
+
+
+@pytest.mark.parametrize("shared", [3, 5, 16])
+def test_heads_that_ranks_do_not_share_evenly_are_an_error(shared):
+    with pytest.raises(sp.Error, match=f"8 ranks do not share {shared} blocks") as caught:
+        Axes([8], [{shared}])
+    assert caught.value.label == "torch_mesh"
+
+
+def test_ranks_that_divide_no_dim_are_an_error():
+    with pytest.raises(sp.Error, match="6 ranks do not divide H = 16") as caught:
+        layout("BL(HQ)", EXTENTS, [Cut("S", 2)], Axes([6]))
+    assert caught.value.label == "torch_layout"
+
+
+@given(st.lists(st.sampled_from([1, 2, 3]), min_size=1, max_size=3), st.data())
+def test_chips_hold_what_dtensor_gives_the_ranks(sizes, data):
+    """Blocks major to minor in the mesh's order, as DTensor cuts them."""
+    axes = Axes(sizes)
+    whole = np.arange(216 * 216).reshape(216, 216)
+    cuts = [data.draw(st.sampled_from([WHOLE, Cut("S", 0), Cut("S", 1)])) for _ in sizes]
+    text = layout("FE", {"F": 216, "E": 216}, cuts, axes)
+    shards = sp.Layout(text).shard(whole, str(axes))
+    for place, index in enumerate(np.ndindex(*sizes)):
+        mine = whole
+        for dim, (size, at) in enumerate(zip(sizes, index)):
+            if cuts[dim].kind == "S":
+                mine = np.split(mine, size, cuts[dim].dim)[at]
+        x, y, z = axes.chip(place)
+        rank = (x * axes.torus[1] + y) * axes.torus[2] + z
+        assert np.array_equal(shards[rank], mine)
+
+
+def test_patterns_have_dims_and_letters():
+    assert dims("BL(HQ)") == ["B", "L", "HQ"] and letters("BL(HQ)") == "BLHQ"
+
+
+@pytest.mark.parametrize("pattern, take, wanted", [
+    ("BL([HQ,KQ,KQ])", 0, [0, 1, 2, 3]), ("BL([HQ,KQ,KQ])", 1, [4, 5]),
+    ("BL([HQ,KQ,KQ])", 2, [6, 7]), ("BL(K[G,1,1]Q)", 0, [0, 1, 2, 3]),
+    ("BL(K[G,1,1]Q)", 1, [4, 5])])
+def test_parts_of_fused_results(pattern, take, wanted):
+    """One kv head, two query heads of two channels; then two ranks with one head each."""
+    small = {"B": 1, "L": 1, "H": 2, "K": 1, "G": 2, "Q": 2}
+    _, part = part_of(pattern, take, "BLHQ")
+    assert part.cut(np.arange(8).reshape(1, 1, 8), small).ravel().tolist() == wanted
+    two = {**small, "H": 4, "K": 2}
+    assert part.cut(np.arange(8).reshape(1, 1, 8), two).ravel().tolist() == wanted
+
+
+def test_a_part_by_groups_has_the_letters_of_heads():
+    assert part_of("BL(K[G,1,1]Q)", 0, "BLHQ")[0] == "BL(HQ)"
+    assert part_of("BL(K[G,1,1]Q)", 1, "BLKQ")[0] == "BL(KQ)"
+    assert part_of("BL(HQ)", 0, "BLHQ")[1].parts == ()
+
+
+@pytest.mark.parametrize("shape, sizes, wanted", [
+    ([2, 8, 64], [8], [WHOLE]), ([2, 1, 64], [8], [Cut("S", 1)]),
+    ([2, 8, 16], [2, 4], [WHOLE, Cut("S", 2)]), ([2, 8, 8], [2, 4], [Cut("S", 2), Cut("S", 2)]),
+    ([2, 8, 16], [8], [Cut("S", 2, 4)]),  # two neighbours share each block
+    ([2, 8, 32], [2, 2], None),           # over one dim of the mesh or the other
+    ([2, 4, 32], [4], None), ([2, 8, 63], [8], None), ([2, 8], [8], None), ([2, 8, 0], [8], None)])
+def test_shapes_say_cuts_or_nothing(shape, sizes, wanted):
+    found = cuts_of_shape(shape, [2, 8, 64], sizes)
+    assert found == (None if wanted is None else tuple(wanted))
+
+
+def module(name, base=object, **attributes):
+    return type(name, (base,), attributes)()
+
+
+def test_engines_classes_are_known_by_name():
+    assert role_of(module("ColumnParallelLinear")).output_cuts == "last"
+    assert role_of(module("ColumnParallelLinear", gather_output=True)).output_cuts == "whole"
+    assert role_of(module("RowParallelLinear")) == Role("last", "reduced")
+    assert role_of(module("RowParallelLinear", reduce_results=False)).output_cuts == "partial"
+    merged = module("MergedColumnParallelLinear", output_sizes=[96, 96], tp_size=8)
+    assert role_of(merged).parts == [12, 12]
+    qkv = module("QKVParallelLinear", num_heads=2, num_kv_heads=1, head_size=8)
+    assert role_of(qkv).parts == [16, 8, 8]
+    own = module("QuantizedRow", type(module("RowParallelLinear")))
+    assert role_of(own) == Role("last", "reduced")
+    assert role_of(types.SimpleNamespace()) == Role()
+
+
+@pytest.mark.parametrize("mesh", [{"tp": 4}, [2, 2], {"tp": 0}])
+def test_a_mesh_of_other_ranks_is_an_error(mesh):
+    with pytest.raises(sp.Error) as caught:
+        spt.ranks(8, mesh)
+    assert caught.value.label == "torch_ranks"
