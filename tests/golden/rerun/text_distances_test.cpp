@@ -169,5 +169,21 @@ TEST(RerunOfTexts, OfWhatNoRunMakesThereIsNothing) {
   EXPECT_TRUE(lacks(first));
 }
 
+/// The exact values of a text over tokens that its own logits would not give.
+TEST(ExactOfTexts, OfOtherIdsIsWhatARunOverThemIsNear) {
+  ExactCase c = text_case(text_of_keys(""), "");
+  const oracle::Answer own =
+      exact_of({c.weights(), c.plan.passes, c.ids, {}}, c.plan.source_case.numerics, 1);
+  for (const auto& [id, tensor] : c.answer().checkpoints)
+    EXPECT_EQ(own.checkpoints.at(id).data, tensor.data) << id;
+  const RequestedValue before = c.last_logits();
+  c.ids.at("decode.1").data = {7, 9};
+  const oracle::Answer answer =
+      exact_of({c.weights(), c.plan.passes, c.ids, {}}, c.plan.source_case.numerics, 1);
+  const RequestedValue after{before.id, &answer.checkpoints.at(before.id)};
+  EXPECT_GT(c.distances_of(before, {NumberFormat::f64}, 1)[0], 0.1);
+  EXPECT_LT(c.distances_of(after, {NumberFormat::f64}, 1)[0], 3e-6);
+}
+
 }  // namespace
 }  // namespace shardproof::rerun

@@ -53,7 +53,10 @@ TEST(DeclaredArithmetic, ReadsEachKeyOfAFileAndOfAValue) {
                 [](auto& a) {
                   return a.bounds.wire_roundings == 7 && a.bounds.wire == NumberFormat::f16;
                 }},
-           Case{"wire", "f32", [](auto& a) { return a.bounds.wire_roundings == 0; }},
+           Case{"wire", "f32",
+                [](auto& a) {
+                  return a.bounds.wire_roundings == 0 && a.bounds.wire == NumberFormat::f32;
+                }},
            Case{"sums", "bf16",
                 [](auto& a) {
                   return a.bounds.of_matrix_product().sums == NumberFormat::bf16 &&
