@@ -205,6 +205,25 @@ def test_entries_of_another_kind(entry):
         llama(hidden_size=entry)
 
 
+@pytest.mark.parametrize("one", known(), ids=lambda one: one.name)
+def test_a_config_of_a_thousand_million_layers_ends_at_once(one):
+    config = example(one)
+    for name in ("num_hidden_layers", "n_layer"):
+        if name in config:
+            config[name] = 10 ** 9
+    with pytest.raises(sp.Error, match="1000000000 layers"):
+        sp.Architecture.of(config)
+
+
+@pytest.mark.parametrize("scaling", [
+    dict(rope_type="longrope", short_factor=[1.0], long_factor=[1.0]), dict(rope_type="linear"),
+    dict(rope_type="llama3", factor=8.0), 3, "linear", []])
+def test_a_rope_that_is_not_known_is_refused(scaling):
+    with pytest.raises(sp.Error) as error:
+        llama(rope_scaling=scaling)
+    assert error.value.label == "model_map_c6"
+
+
 def save(path, tensors):
     """A safetensors file."""
     header, body = {}, b""

@@ -6,6 +6,7 @@
 #include "tools/binding/lines.h"
 #include "tools/binding/objects.h"
 #include "tools/binding/shardproof.h"
+#include "weights/maps/rope_tables.h"
 #include "weights/safetensors/tensor_files.h"
 #include "weights/storage/import_weights.h"
 
@@ -99,6 +100,9 @@ char* shardproof_mapped(const char* model, const char* map, const char* config,
     ModelMap read = parse_model_map(map, "the map");
     const ModelConfigFile entries = parse_config(config, "the config");
     MappedModel mapped = load_mapped_model(line.line, read, entries, line.own());
+    // A table that cannot be made is a mistake of the config, not of the weights.
+    for (const auto& [name, table] : mapped.sizes.tables)
+      make_table(table.function, table.arguments, 1);
     auto object = std::make_unique<MappedObject>(std::move(read), std::move(mapped));
     object->unread = unread_entries(object->map, entries);
     return object;

@@ -17,6 +17,7 @@ namespace {
 using Value = ConfigFormula::Value;
 
 constexpr std::streamsize kMostConfig = 16 << 20;
+constexpr std::int64_t kMostLayers = 4096;
 
 class Settings {
  public:
@@ -40,6 +41,9 @@ class Settings {
       Value value = setting.formula.value(names());
       if (!value.is_number())
         fail(setting, fmt::format("{} is {}, not a number", name, ConfigFormula::shown(value)));
+      if (name == "layers" && (value < 1 || value > kMostLayers))
+        fail(setting,
+             fmt::format("{} layers, not 1 to {}", ConfigFormula::shown(value), kMostLayers));
       sizes_.keys[name] = value.is_number_integer() ? fmt::format("{}", value.get<std::int64_t>())
                                                     : fmt::format("{}", value.get<double>());
       known_[name] = std::move(value);
@@ -96,7 +100,7 @@ class Settings {
   std::string truths(const ModelMap::Setting& setting) const {
     const auto layers = known_.find("layers");
     if (layers == known_.end() || !layers->second.is_number_integer() || layers->second < 1 ||
-        layers->second > 4096)
+        layers->second > kMostLayers)
       fail(setting, "a flag has a value for each layer, and the map sets layers before it");
     std::string digits;
     for (std::int64_t n = 0; n < layers->second.get<std::int64_t>(); ++n) {

@@ -146,7 +146,8 @@ def check(name, kind, config):
                         generator=torch.Generator().manual_seed(3))
     told, failures = [], []
     right = judged(arch, run(model, arch, ids), weights)
-    unseen = [v for v, fit in right.values.items() if fit == "not judged" and not v.endswith(".ids")]
+    unseen = [v for v, fit in right.values.items()
+              if fit == "not judged" and not v.endswith(".ids")]
     if not right.right or unseen:
         failures.append(f"right run: {right.sentence} {unseen[:5]}")
     for fault, (act, place, cause) in FAULTS.items():

@@ -185,8 +185,8 @@ TEST(ModelMap, HasNoSizesFor) {
   for (const char* lines :
        {"E = word", "E = none", "E = missing", "E = [1]", "E = e == 8", "near = n == 1",
         "layers = n_layer\nnear = n", "layers = n_layer\nnear = word", "layers = 3.0\nnear = True",
-        "layers = 5000\nnear = True", "layers = 0\nnear = True", "E = n",
-        "table = slopes(missing)"})
+        "layers = 5000", "layers = 0", "layers = -1", "layers = 5000\nnear = True",
+        "layers = 0\nnear = True", "E = n", "table = slopes(missing)"})
     EXPECT_EQ(label(lines), "model_map_c2") << lines;
   EXPECT_EQ(label("F = 1"), "model_map_c1");
   EXPECT_TRUE(refuses([] { keys_of("\nE = word", R"({"word": "a"})"); }, "model_map_c2",
