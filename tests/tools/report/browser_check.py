@@ -5,9 +5,9 @@
 
 The pages are of a right trace, of one with a wrong chip, and of one with more than ten thousand
 values, whose time until it is laid out is printed. What the browser shows is held against what
-`compare --json` says: sentence, tables, wrong chips; in light and dark; nothing is loaded, no script
-runs. --faults plants faults in copies of a page and demands that each is found. Exits 1 and names
-the first difference if there is one.
+`compare --json` says: sentence, tables, wrong chips; in light and dark; nothing is loaded and no
+script runs. --faults plants faults in copies of a page and demands that each is found. Exits 1 and
+names the first difference if there is one.
 """
 
 import argparse
@@ -90,7 +90,8 @@ def check(page, verdict, folder):
     for dark in (False, True):
         seen = browse(page, folder, dark)
         demand(seen["scripts"] == 1, f"{seen['scripts'] - 1} scripts in the page")
-        demand(not seen["loaded"] and not seen["links"], f"the page loads {seen['loaded']}, or would")
+        demand(not seen["loaded"] and not seen["links"],
+               f"the page loads {seen['loaded']}, or would")
         demand(seen["wide"] <= 0, f"the page is {seen['wide']} px wider than the window")
         demand(len(seen["sentence"]) == 1, "no sentence, or two")
         demand(seen["sentence"][0][2:] == verdict["sentence"],
@@ -112,8 +113,8 @@ def check(page, verdict, folder):
         demand(not verdict["first"] or seen["chips"] == 6, f"{seen['chips']} chips")
         demand(not verdict["first"] or seen["remedy"], "what to do is not said")
         for color in {seen["text"], *seen["colors"]}:
-            demand(contrast(color, seen["back"]) >= 4.5,
-                   f"{color} on {seen['back']} has a contrast of {contrast(color, seen['back']):.2f}")
+            ratio = contrast(color, seen["back"])
+            demand(ratio >= 4.5, f"{color} on {seen['back']} has a contrast of {ratio:.2f}")
         backs.append(light(seen["back"]))
     demand(backs[0] > 0.8 and backs[1] < 0.05, f"light and dark have backgrounds {backs}")
     return seen
