@@ -1,5 +1,5 @@
-"""Writes a directory as the SGLang dumper does, of a small Llama on simulated ranks, and the model as
-a directory of Hugging Face. The values are those of shardproof.Reference, sharded by Layout.
+"""Writes a directory as the SGLang dumper does, of a small Llama on simulated ranks, and the model
+as a directory of Hugging Face. The values are those of shardproof.Reference, sharded by Layout.
 
     python tests/python/sglang_dump.py OUT [--tp 4] [--cp 2] [--lengths 5,3] [--wrong NAME]
 """
@@ -28,14 +28,13 @@ def write_model(directory, config=CONFIG, seed=3):
     random = np.random.default_rng(seed)
     e, f, v, q = (config[k] for k in ("hidden_size", "intermediate_size", "vocab_size", "head_dim"))
     heads, kv = config["num_attention_heads"] * q, config["num_key_value_heads"] * q
-    shapes = {"model.embed_tokens.weight": (v, e), "model.norm.weight": (e,), "lm_head.weight": (v, e)}
+    shapes = {"model.embed_tokens.weight": (v, e), "model.norm.weight": (e,),
+              "lm_head.weight": (v, e)}
+    layer = {"input_layernorm": (e,), "post_attention_layernorm": (e,),
+             "self_attn.q_proj": (heads, e), "self_attn.k_proj": (kv, e),
+             "self_attn.v_proj": (kv, e), "self_attn.o_proj": (e, heads), "mlp.gate_proj": (f, e), "mlp.up_proj": (f, e), "mlp.down_proj": (e, f)}
     for n in range(config["num_hidden_layers"]):
-        at = f"model.layers.{n}."
-        shapes.update({at + "input_layernorm.weight": (e,), at + "post_attention_layernorm.weight": (e,),
-                       at + "self_attn.q_proj.weight": (heads, e),
-                       at + "self_attn.k_proj.weight": (kv, e), at + "self_attn.v_proj.weight": (kv, e),
-                       at + "self_attn.o_proj.weight": (e, heads), at + "mlp.gate_proj.weight": (f, e),
-                       at + "mlp.up_proj.weight": (f, e), at + "mlp.down_proj.weight": (e, f)})
+        shapes.update({f"model.layers.{n}.{name}.weight": shape for name, shape in layer.items()})
     tensors = {}
     for name, shape in shapes.items():
         draw = random.standard_normal(shape).astype(np.float32)
@@ -80,8 +79,8 @@ class Run:
             n = 1  # a decode step is not cut
         rows = [value[b, :c] for b, c in enumerate(counts)]
         if n > 1:
-            rows = [np.concatenate([np.split(r, 2 * n)[cp_rank], np.split(r, 2 * n)[2 * n - 1 - cp_rank]])
-                    for r in rows]
+            pieces = [np.split(row, 2 * n) for row in rows]
+            rows = [np.concatenate([p[cp_rank], p[2 * n - 1 - cp_rank]]) for p in pieces]
         cut = "[cp:zigzag]" if n > 1 else ""
         if self.packed:
             return np.concatenate(rows), "t" + cut
@@ -93,11 +92,11 @@ class Run:
         place, rank = rank, rank + stage * self.tp * self.cp
         if rank in self.missing:
             return
-        meta = {"name": name, "step": step, "rank": rank, "world_size": self.tp * self.cp * self.stages,
-                "sglang_parallel_info": {"tp_rank": rank % self.tp, "tp_size": self.tp, "pp_rank": stage,
-                                         "pp_size": self.stages, "cp_rank": place // self.tp,
-                                         "cp_size": self.cp,
-                                         "moe_tp_rank": rank % self.tp, "moe_tp_size": self.tp}}
+        info = {"tp_rank": rank % self.tp, "tp_size": self.tp, "pp_rank": stage,
+                "pp_size": self.stages, "cp_rank": place // self.tp, "cp_size": self.cp,
+                "moe_tp_rank": rank % self.tp, "moe_tp_size": self.tp}
+        meta = {"name": name, "step": step, "rank": rank,
+                "world_size": self.tp * self.cp * self.stages, "sglang_parallel_info": info}
         if dims is not None:
             meta["dims"] = dims
         value, meta = self.change(name, rank, value, meta)
@@ -129,12 +128,14 @@ class Run:
         grid = before[:, None] + np.arange(max(counts))
         for rank in range(self.tp * self.cp):
             cp_rank = rank // self.tp
-            for stage, (run_name, whole) in itertools.product(range(self.stages),  (("input_ids", reference[f"{at}.ids"]), ("positions", grid))):
+            both = (("input_ids", reference[f"{at}.ids"]), ("positions", grid))
+            for stage, (run_name, whole) in itertools.product(range(self.stages), both):
                 value, dims = self.tokens(np.asarray(whole, np.int64), step, cp_rank)
                 self.save(run_name, step, rank, value, dims, stage=stage)
             for stage in range(self.stages):
                 self.save("seq_lens", step, rank, before + np.array(counts), stage=stage)
-        sharded = {"q": "HQ", "k": "KQ", "v": "KQ", "attn": "HQ", "gate": "F", "up": "F", "hidden": "F"}
+        sharded = {"q": "HQ", "k": "KQ", "v": "KQ", "attn": "HQ", "gate": "F", "up": "F",
+                   "hidden": "F"}
         fuse = {"q": "self_attn.qkv_proj", "gate": "mlp.gate_up_proj"} if self.fused else {}
         parts = {"q": ("q", "k", "v"), "gate": ("gate", "up")}
         for module in arch.modules():
@@ -181,7 +182,7 @@ def main():
     parser.add_argument("--tp", type=int, default=4)
     parser.add_argument("--cp", type=int, default=1)
     parser.add_argument("--lengths", default="6,6")
-    parser.add_argument("--wrong", help="a value of which an element is off by 1: prefill.c0.layer1.k")
+    parser.add_argument("--wrong", help="a value that is off by 1: prefill.c0.layer1.k")
     options = parser.parse_args()
     lengths = [int(n) for n in options.lengths.split(",")]
 

@@ -25,8 +25,8 @@ def file_array(array):
 
 
 def arranged(arrays, pattern, dims, rows, on, last=False):
-    return arrange({r: file_array(np.asarray(a)) for r, a in enumerate(arrays)}, parse_axes(pattern),
-                   dims, rows, on, EXTENTS, last)
+    files = {r: file_array(np.asarray(a)) for r, a in enumerate(arrays)}
+    return arrange(files, parse_axes(pattern), dims, rows, on, EXTENTS, last)
 
 
 def whole_of(found, torus):
@@ -46,7 +46,7 @@ WHOLE = np.arange(2 * 4 * 8, dtype=np.float32).reshape(2, 4, 8)
 def test_blocks_of_any_dims_in_any_order(order, cut, data):
     """Each of up to three axes cuts a dim of its own, in natural order or, of s, in a zigzag."""
     names, axes = order
-    used = {name: axis for name, axis in zip(cut, ["dp", "tp", "cp"][:data.draw(st.integers(0, 3))])}
+    used = dict(zip(cut, ["dp", "tp", "cp"][:data.draw(st.integers(0, 3))]))
     on = mesh(**{axis: 2 for axis in sorted(used.values())}) if used else mesh_of({0: {}})
     zigzag = "s" in used and data.draw(st.booleans())
     words = [n + (f"[{used[n]}{':zigzag' if zigzag and n == 's' else ''}]" if n in used else "")
@@ -101,21 +101,22 @@ def test_a_fused_array_of_ranks_that_share_kv_heads():
     on = mesh_of({r: {"tp": (r, 4)} for r in range(4)}, kv_heads=2)
     q = np.arange(2 * 4 * 8).reshape(2, 4, 4, 2)
     k = 100 + np.arange(2 * 4 * 4).reshape(2, 4, 2, 2)
-    arrays = [np.concatenate([q[:, :, r], k[:, :, r // 2], k[:, :, r // 2] + 100], -1) for r in range(4)]
+    arrays = [np.concatenate([q[:, :, r], k[:, :, r // 2], k[:, :, r // 2] + 100], -1)
+              for r in range(4)]
     for take, expected, layout in ((0, q, "BLH_yzQ"), (1, k, "BLK_yQ"), (2, k + 100, "BLK_yQ")):
-        found = arrange({r: file_array(a) for r, a in enumerate(arrays)},
-                        parse_axes("BL([HQ,KQ,KQ])", take), "b s h[tp]", Rows((4, 4), (0, 0), 4), on,
-                        EXTENTS)
+        files = {r: file_array(a) for r, a in enumerate(arrays)}
+        found = arrange(files, parse_axes("BL([HQ,KQ,KQ])", take), "b s h[tp]",
+                        Rows((4, 4), (0, 0), 4), on, EXTENTS)
         assert found.layout == layout and np.array_equal(whole_of(found, on.torus), expected)
 
 
-@pytest.mark.parametrize("dims, shape, last", [("t v[tp]", (8, 6), True), ("b v[tp]", (2, 6), True),
-                                               ("b s v[tp]", (2, 4, 6), True), (None, (8, 6), True)])
-def test_the_last_position_of_each_row(dims, shape, last):
+@pytest.mark.parametrize("dims, shape", [("t v[tp]", (8, 6)), ("b v[tp]", (2, 6)),
+                                         ("b s v[tp]", (2, 4, 6)), (None, (8, 6))])
+def test_the_last_position_of_each_row(dims, shape):
     on = mesh(tp=2)
     rows = Rows((4, 4) if shape[0] != 8 else (5, 3), (0, 0), 8 if shape[0] == 8 else 4)
     packed = np.arange(np.prod(shape) * 2).reshape(*shape[:-1], 12)
-    found = arranged(np.split(packed, 2, axis=-1), "BLV", dims, rows, on, last)
+    found = arranged(np.split(packed, 2, axis=-1), "BLV", dims, rows, on, True)
     expected = {(8, 6): packed[[4, 7]] if shape == (8, 6) else None, (2, 6): packed,
                 (2, 4, 6): packed[:, -1] if len(shape) == 3 else None}[shape]
     assert found.layout == "BV_z" and np.array_equal(whole_of(found, on.torus), expected)
@@ -143,7 +144,8 @@ def test_a_vocabulary_with_padding_says_so():
     ("BLE", "t h", (7, 8), ROWS, "7 tokens, and the step has 8"),
     ("BLE", "b s h", (3, 4, 8), ROWS, "3 rows, and the step has 2"),
     ("BLE", "b s h", (2, 5, 8), ROWS, "5 positions"), ("BLE", "t h", (8, 7), ROWS, "does not fit"),
-    ("BLE", "t 1 h", (8, 2, 8), ROWS, "a dim 1"), ("BLE", "t h d", (8, 8, 8), ROWS, "2 dims that are no"),
+    ("BLE", "t 1 h", (8, 2, 8), ROWS, "a dim 1"),
+    ("BLE", "t h d", (8, 8, 8), ROWS, "2 dims that are no"),
     ("BLE", "t h[tp:zigzag]", (8, 4), ROWS, "zigzag is an order of tokens"),
     ("BLE", None, (8,), ROWS, "say its dims there"),
     ("BLE", "t[tp:zigzag] h", (4, 8), Rows((5, 3), (0, 0), 8), "do not divide")])

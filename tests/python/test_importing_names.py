@@ -41,7 +41,8 @@ attn ~ model.layers.{n}.self_attn.o_proj BL(HQ) input
     ("non_intrusive__model.layers.3.self_attn.q_proj.output", None, ["layer3.q"]),
     ("qkv.12", None, ["layer12.q", "layer12.k"]), ("moe", 5, ["layer5.ffn_out"]),
     ("moe", None, ["layer{?}.ffn_out"]), ("step7_logits", None, ["decode.7.logits"]),
-    ("debug.anything", None, [""]), ("model.layers.0.input_layernorm.output", None, ["layer0.norm"]),
+    ("debug.anything", None, [""]),
+    ("model.layers.0.input_layernorm.output", None, ["layer0.norm"]),
     ("model.layers.0.input_layernorm.output.0", None, ["layer0.norm"]),
     ("model.layers.0.input_layernorm", None, ["layer0.norm"]),
     ("model.layers.0.self_attn.o_proj.inputs.0", None, ["layer0.attn"]),
@@ -59,7 +60,8 @@ def test_what_a_line_says_besides():
 
 def test_the_first_line_of_a_value_wins():
     both = Names.of_text("a -> q BLE") + Names.of_text("a -> q BLF\na -> k BLE")
-    assert [(m.value, m.line.pattern.text) for m in both.matches("a")] == [("q", "BLE"), ("k", "BLE")]
+    found = [(m.value, m.line.pattern.text) for m in both.matches("a")]
+    assert found == [("q", "BLE"), ("k", "BLE")]
 
 
 @pytest.mark.parametrize("line, words", [
@@ -82,7 +84,8 @@ def test_files_of_names(tmp_path):
     (tmp_path / "a.names").write_bytes(b"\xff\xfe")
     assert "UTF-8" in error_of("import_names", Names.of_file, tmp_path / "a.names")
     (tmp_path / "a.map").write_text("hf A B\nlayers = n\nw < t E\nnorm ~ m.{n} BLE\n")
-    assert [m.value for m in Names.of_file(tmp_path / "a.map").matches("m.1.output")] == ["layer1.norm"]
+    found = Names.of_file(tmp_path / "a.map").matches("m.1.output")
+    assert [m.value for m in found] == ["layer1.norm"]
     (tmp_path / "big.names").write_bytes(b"#" * (2 << 20))
     assert "bytes" in error_of("import_limit", Names.of_file, tmp_path / "big.names")
 
@@ -231,16 +234,19 @@ def test_zigzag_and_natural_blocks():
     assert zigzag == [[0, 1, 6, 7], [2, 3, 4, 5]]
     rows = [tokens_of(12, [8, 4], [(2, r, True)], 6).tolist() for r in range(2)]
     assert rows == [[0, 1, 6, 7, 8, 11], [2, 3, 4, 5, 9, 10]]
-    assert [tokens_of(5, [5], [(2, r, False)], 3).tolist() for r in range(2)] == [[0, 1, 2], [3, 4, -1]]
+    blocks = [tokens_of(5, [5], [(2, r, False)], 3).tolist() for r in range(2)]
+    assert blocks == [[0, 1, 2], [3, 4, -1]]
     both = [tokens_of(8, [8], [(2, r // 2, True), (2, r % 2, False)], 2).tolist() for r in range(4)]
     assert both == [[0, 1], [6, 7], [2, 3], [4, 5]]
-    assert tokens_of(6, [6], [(2, 0, True)], 3) is None and tokens_of(8, [8], [(2, 0, False)], 3) is None
+    assert tokens_of(6, [6], [(2, 0, True)], 3) is None
+    assert tokens_of(8, [8], [(2, 0, False)], 3) is None
 
 
 @pytest.mark.parametrize("tokens, before, said, counts", [
     (7, None, {"lengths": [4, 3]}, [4, 3]), (8, None, {"totals": [4, 3]}, [4, 3]),
     (2, [4, 3], {"totals": [5, 4]}, [1, 1]), (2, [4, 3], {}, [1, 1]),
-    (7, None, {"cu_lengths": [0, 4, 7]}, [4, 3]), (7, None, {"positions": [0, 1, 2, 3, 0, 1, 2]}, [4, 3]),
+    (7, None, {"cu_lengths": [0, 4, 7]}, [4, 3]),
+    (7, None, {"positions": [0, 1, 2, 3, 0, 1, 2]}, [4, 3]),
     (5, [4, 2], {"positions": [4, 5, 2, 3, 4]}, [2, 3]), (4, [4, 2], {"totals": [6, 4]}, [2, 2]),
     (4, [4, 2], {"totals": [6, 4], "lengths": [2, 2]}, [2, 2])])
 def test_rows_of_packed_tokens(tokens, before, said, counts):
@@ -285,7 +291,8 @@ def test_padding_of_rows(mask, positions, counts, pads):
 
 
 def test_padding_between_tokens():
-    assert "between its tokens" in error_of("import_run", pads_of, (1, 3), np.array([[1, 0, 1]]), None)
+    mask = np.array([[1, 0, 1]])
+    assert "between its tokens" in error_of("import_run", pads_of, (1, 3), mask, None)
 
 
 def test_keys_of_a_case():
@@ -294,7 +301,8 @@ def test_keys_of_a_case():
                 for i, c in enumerate(counts)]
 
     assert keys_of(steps((4, 4))) == {"batch": "2", "prompt": "4", "gen": "1"}
-    assert keys_of(steps((4, 3), (1, 1))) == {"batch": "2", "prompt": "4", "gen": "2", "lengths": "4,3"}
+    assert keys_of(steps((4, 3), (1, 1))) == {"batch": "2", "prompt": "4", "gen": "2",
+                                              "lengths": "4,3"}
     assert keys_of(steps((4, 4), (4, 2))) == {"batch": "2", "prompt": "8", "gen": "1", "chunk": "4",
                                               "lengths": "8,6"}
     assert "chunks of one length" in error_of("import_run", keys_of, steps((4, 2), (4, 3)))

@@ -24,14 +24,15 @@ LENGTHS, GEN = (6, 4), 2
 
 
 def dump(model, folder):
-    """Runs a padded prefill and decode steps; a file for each tensor that a module takes or gives."""
+    """Runs a padded prefill and decode steps; a file for each tensor a module takes or gives."""
     folder.mkdir()
     step, index, hooks = 0, 0, []
 
     def save(name, value):
         nonlocal index
         index += 1
-        torch.save({"value": value, "meta": {"name": name, "step": step, "rank": 0, "world_size": 1}},
+        meta = {"name": name, "step": step, "rank": 0, "world_size": 1}
+        torch.save({"value": value, "meta": meta},
                    folder / f"step={step}___rank=0___dump_index={index}___name={name}.pt")
 
     def hook_of(name):
@@ -53,7 +54,8 @@ def dump(model, folder):
     cache = transformers.DynamicCache(config=model.config)
     for step in range(GEN):
         positions = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1]:]
-        for name, value in (("input_ids", ids), ("attention_mask", mask), ("position_ids", positions)):
+        for name, value in (("input_ids", ids), ("attention_mask", mask),
+                            ("position_ids", positions)):
             save(name, value.clone())
         with torch.no_grad():
             logits = model(ids, attention_mask=mask, position_ids=positions, cache=cache,

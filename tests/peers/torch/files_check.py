@@ -1,6 +1,6 @@
 """The readers of .pt and safetensors against torch and safetensors themselves: what torch.save
-writes is read as torch.load reads it, and torch.load reads what the tests' own writer writes. Prints
-a line a check and exits with 1 on a failure.
+writes is read as torch.load reads it, and torch.load reads what the tests' own writer writes.
+Prints a line a check and exits with 1 on a failure.
 
     PYTHONPATH=tools/python SHARDPROOF_LIBRARY=build/libshardproof.so \\
       python tests/peers/torch/files_check.py
@@ -24,8 +24,8 @@ from shardproof.importing.folders import read_file
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn,
           torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz]
-INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool, torch.uint16,
-            torch.uint32]
+INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
+            torch.uint16, torch.uint32]
 
 
 class Subclass(torch.Tensor):
@@ -79,13 +79,13 @@ def read_checks(folder):
     found = read_file(folder / "a.pt")
     yield "torch.save: a state_dict", list(found) == ["weight", "bias"] and same(
         linear.weight, found["weight"])
-    plain = {"size": one.shape, "type": torch.bfloat16, "device": torch.device("cpu"), "n": [1, 2.5],
-             "o": collections.OrderedDict(a=(None, True))}
+    plain = {"size": one.shape, "type": torch.bfloat16, "device": torch.device("cpu"),
+             "n": [1, 2.5], "o": collections.OrderedDict(a=(None, True))}
     torch.save(plain, folder / "a.pt")
     found = read_file(folder / "a.pt")
     yield "torch.save: sizes, types, plain data", (
-        found["size"] == (3,) and found["type"].dtype == ml_dtypes.bfloat16 and found["n"] == [1, 2.5]
-        and found["o"] == {"a": (None, True)})
+        found["size"] == (3,) and found["type"].dtype == ml_dtypes.bfloat16
+        and found["n"] == [1, 2.5] and found["o"] == {"a": (None, True)})
     for bad, word in ((one.as_subclass(Subclass), "Subclass"), (linear, "Linear"),
                       (argparse.Namespace(x=1), "argparse.Namespace"), (np.float64(1), "numpy")):
         torch.save({"good": one, "bad": bad}, folder / "a.pt")
@@ -108,7 +108,8 @@ def dtensor_check(folder):
     torch.save({"value": distribute_tensor(whole, init_device_mesh("cpu", (1,)), [Shard(0)])},
                folder / "a.pt")
     torch.distributed.destroy_process_group()
-    yield "torch.save: the local part of a DTensor", same(whole, read_file(folder / "a.pt")["value"])
+    found = read_file(folder / "a.pt")["value"]
+    yield "torch.save: the local part of a DTensor", same(whole, found)
 
 
 def write_checks(folder):
@@ -133,7 +134,8 @@ def write_checks(folder):
     arrays = {n: a.load() for n, a in found.items()}
     save_safetensors(arrays, folder / "d.safetensors")
     back = load_file(folder / "d.safetensors")
-    yield "safetensors: it reads the tests' file", all(bits(back[n]) == bits(t) for n, t in of.items())
+    right = all(bits(back[n]) == bits(t) for n, t in of.items())
+    yield "safetensors: it reads the tests' file", right
 
 
 def main():

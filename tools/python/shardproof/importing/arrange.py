@@ -109,15 +109,17 @@ class _Arrangement:
         if any(c.zigzag for c in role.cuts or ()):
             refuse("import_dims", f"'{self.dims}': zigzag is an order of tokens, not of this dim")
         split = self.mesh.axes.get("attn_tp", self.mesh.axes.get("tp", ""))
-        tried = [self.axes_of(role.cuts)] if role.cuts is not None else list(dict.fromkeys(["", split]))
+        tried = list(dict.fromkeys(["", split]))
+        if role.cuts is not None:
+            tried = [self.axes_of(role.cuts)]
         for axes in tried:
             found = local_axis(role.axis, self.pattern.take, axes, held, self.mesh, self.extents)
             if found is not None:
                 return found
         wanted = [str(w) for w in (width_of(role.axis, a, self.mesh, self.extents) for a in tried)
                   if w is not None]
-        return refuse("import_dims", f"a dim of {held} elements does not fit {self.pattern.text}, of "
-                                     f"which a rank has {' or '.join(wanted) or 'no whole number'}"
+        return refuse("import_dims", f"a dim of {held} elements does not fit {self.pattern.text}, "
+                                     f"of which a rank has {' or '.join(wanted) or 'no whole'}"
                                      "; say its dims, or the model that it is of")
 
     # The tokens.
@@ -218,6 +220,10 @@ def _must_gather(it: _Arrangement, kind: str, cuts: Sequence[Cut], rows: Rows, l
                            or width != rows.width)
 
 
+def _rows_of_zeros(rows: Rows, packed: Array) -> Array:
+    return zeros("its rows", (len(rows.counts), rows.width) + packed.shape[1:], packed.dtype)
+
+
 def _scatter(out: Array, array: Array, index: Array, rows: Rows) -> None:
     """Puts packed tokens into their rows; `index` are their numbers, -1 for padding."""
     row, position = rows.packed()
@@ -254,7 +260,7 @@ def _plain(it: _Arrangement, kind: str, rows: Rows, tokens: str, last_only: bool
                 ends = np.maximum(np.cumsum(rows.counts) - 1, 0)
                 array = array[ends]
             else:
-                out = zeros("its rows", (len(rows.counts), rows.width) + array.shape[1:], array.dtype)
+                out = _rows_of_zeros(rows, array)
                 _scatter(out, array, np.arange(len(array)), rows)
                 array = out
         elif kind == "L" and (last_only or not it.cuts_of("L")):
@@ -277,8 +283,9 @@ def _gathered(it: _Arrangement, kind: str, cuts: Sequence[Cut], rows: Rows, last
         groups.setdefault((rest[0], rest[1], rest[2]), {})[rank] = chip
     for ranks in groups.values():
         if len(ranks) != mesh.size(axes):
-            refuse("import_mesh", f"{len(ranks)} of {mesh.size(axes)} ranks are there, of those that "
-                                  f"hold tokens over {'+'.join(c.axis for c in cuts)}; dump all")
+            refuse("import_mesh", f"{len(ranks)} of {mesh.size(axes)} ranks are there, of those "
+                                  f"that hold tokens over {'+'.join(c.axis for c in cuts)}; "
+                                  "dump all")
     total = rows.total if kind == "t" else held * mesh.size(axes)
     segments = rows.counts if kind == "t" else (total,)
     if any(tokens_of(total, segments, _where(cuts, c, mesh), held) is None
@@ -289,14 +296,15 @@ def _gathered(it: _Arrangement, kind: str, cuts: Sequence[Cut], rows: Rows, last
     def parts() -> Iterator[Tuple[Chip, Array]]:
         for ranks in groups.values():
             out: Optional[Array] = None
-            owner: Array = np.full((len(rows.counts), total if kind == "L" else rows.width), -1, np.int32)
+            width = total if kind == "L" else rows.width
+            owner: Array = np.full((len(rows.counts), width), -1, np.int32)
             for rank, chip in ranks.items():
                 index = tokens_of(total, segments, _where(cuts, chip, mesh), held)
                 assert index is not None
                 array = it.front(it.arrays[rank].load())
                 if kind == "t":
                     if out is None:
-                        out = zeros("its rows", (len(rows.counts), rows.width) + array.shape[1:], array.dtype)
+                        out = _rows_of_zeros(rows, array)
                     _scatter(out, array, index, rows)
                     _scatter(owner, np.full(len(array), rank, np.int32), index, rows)
                 else:

@@ -54,14 +54,11 @@ def parse_axes(text: str, take: Optional[int] = None) -> Pattern:
         axes.append(Axis(_factors(text, match.group(1) or match.group(2))))
         at = match.end()
     fused = [len(f.parts) for a in axes for f in a.factors if f.parts]
-    if len(fused) > 1 or bool(fused) != (take is not None) or (fused and not take_in(take, fused[0])):
+    if len(fused) > 1 or bool(fused) != (take is not None) or (
+            take is not None and not 0 <= take < fused[0]):
         refuse("import_names", f"'{text}' has {fused[0] if fused else 'no'} parts, of which 'take' "
                                f"must say one, from 0; it says {take}")
     return Pattern(text, tuple(axes), take)
-
-
-def take_in(take: Optional[int], parts: int) -> bool:
-    return take is not None and 0 <= take < parts
 
 
 def size_of(letters: str, extents: Mapping[str, int]) -> int:

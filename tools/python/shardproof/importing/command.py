@@ -27,12 +27,12 @@ def _parser(verb: str) -> argparse.ArgumentParser:
                      "judge": "Judges a dump of a serving engine."}[verb])
     parser.add_argument("directory", metavar="DIR", help="the dump: a directory, or one file")
     parser.add_argument("--model", required=True, metavar="HFDIR",
-                        help="a directory of Hugging Face, a config.json, or a model of the case line")
+                        help="a directory of Hugging Face, a config.json, a model of the case line")
     parser.add_argument("--weights", metavar="FILE", help="weights other than those of --model")
     parser.add_argument("--names", metavar="FILE", help="lines NAME -> VALUE AXES, or a map")
     parser.add_argument("--ids", metavar="FILE", help="the prompt: token ids, a row a line, or npy")
-    parser.add_argument("--case", default="", metavar="KEYS", help="keys of the case line: act=bf16")
-    parser.add_argument("--torus", metavar="XxYxZ", help="where ranks sit, if the dump does not say")
+    parser.add_argument("--case", default="", metavar="KEYS", help="keys of the case: act=bf16")
+    parser.add_argument("--torus", metavar="XxYxZ", help="where ranks sit, if no file says it")
     parser.add_argument("--steps", metavar="FIRST-LAST", help="the steps of the dump that are read")
     if verb == "import":
         parser.add_argument("--out", required=True, metavar="FILE", help="t.npz or t.h5")
@@ -100,8 +100,9 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
     if given.annotations:
         print(told(verdict.annotations()), end="")
     table = verdict.table(quiet=given.quiet)
-    print(table[:-len(verdict.sentence) - 1] if table.endswith(f"\n{verdict.sentence}\n") else table,
-          end="")
+    if table.endswith(f"\n{verdict.sentence}\n"):
+        table = table[:-len(verdict.sentence) - 1]
+    print(table, end="")
     _print_left(imported.left_out, not given.quiet)
     if sentence != verdict.sentence:
         print("ranks above are places on the torus; those of the dump are:")

@@ -91,9 +91,9 @@ class Dump:
             self._group(record)
         self._pairs()
         if not self._groups:
-            refuse("import_names", f"no line of names has any of the arrays of {directory}, such as "
-                                   f"{next(iter(first.values())).name if first else 'none'}; give "
-                                   "--names FILE, or the --model that they are of")
+            refuse("import_names", f"no line of names has any of the arrays of {directory}, such "
+                                   f"as {next(iter(first.values())).name if first else 'none'}; "
+                                   "give --names FILE, or the --model that they are of")
         self.mesh = self._mesh(first, torus, kv_heads)
         self._missing(first)
         self.steps = self._steps(ids)
@@ -109,8 +109,8 @@ class Dump:
                 continue
             own, value = _own_pass(match.value)
             if "{?}" in value:
-                self.left.append(Left(record.what, f"its name says no layer, and {match.line.where} "
-                                                   f"wants {match.line.value}"))
+                self.left.append(Left(record.what, f"its name says no layer, and "
+                                                   f"{match.line.where} wants {match.line.value}"))
                 continue
             step = record.step if own is None else own
             group = self._groups.setdefault((step, value), Group(
@@ -121,8 +121,8 @@ class Dump:
                     continue  # extend_seq_lens and seq_lens: the first line of names wins
             if other is not None:
                 group.records[-1] = other
-                self.left.append(Left(record.what, f"two files for one value, {other.path.name} and "
-                                                   f"{record.path.name}; keep one of them"))
+                self.left.append(Left(record.what, f"two files for one value, {other.path.name} "
+                                                   f"and {record.path.name}; keep one of them"))
                 continue
             group.records[record.rank] = record
 
@@ -139,7 +139,8 @@ class Dump:
             del self._groups[step, value]
             for suffix, records in (("_added", group.records), ("_residual", second)):
                 line = group.match.line._replace(attributes={"summand_of": "out"})
-                self._groups[step, value + suffix] = Group(step, Match(value + suffix, line), records)
+                name = value + suffix
+                self._groups[step, name] = Group(step, Match(name, line), records)
         for records in self._second.values():
             self.left += [Left(record.what, _NO_LINE, False) for record in records.values()]
 
@@ -168,12 +169,14 @@ class Dump:
         """Lists the chips of which there is no rank."""
         x, y, z = map(int, self.mesh.torus.split("x"))
         for stage in sorted(set(self.mesh.stages.values())):
-            for chip in np.ndindex(x, y, z):
-                if self.mesh.rank(stage, (chip[0], chip[1], chip[2])) is None:
-                    where = ", ".join(f"{axis} {self.mesh.block((chip[0], chip[1], chip[2]), letters)}"
+            for i, j, k in np.ndindex(x, y, z):
+                chip = (i, j, k)
+                if self.mesh.rank(stage, chip) is None:
+                    where = ", ".join(f"{axis} {self.mesh.block(chip, letters)}"
                                       for axis, letters in self.mesh.axes.items() if letters)
-                    self.left.append(Left(f"the rank at {where}", "it has no file in the directory; "
-                                          "its part of every value is not judged: copy it there"))
+                    self.left.append(Left(f"the rank at {where}", "it has no file in the "
+                                          "directory; its part of every value is not judged: copy "
+                                          "it there"))
 
     def _arrays(self, group: Group) -> Tuple[Dict[int, FileArray], Optional[str]]:
         """The arrays of a group's ranks, and their dims."""
@@ -276,8 +279,8 @@ class Dump:
             self.owners[name] = found.owners
             chips = self.mesh.size("xyz")
             if "partialsum" in found.layout and len(arrays) < chips:
-                refuse("import_mesh", f"{len(arrays)} of {chips} ranks have it, and it is their sum; "
-                                      "dump all")
+                refuse("import_mesh", f"{len(arrays)} of {chips} ranks have it, and it is their "
+                                      "sum; dump all")
             for chip, array in found.shards:
                 yield Item(name, _judged(array, value), found.layout, chip, attributes)
         except Error as error:

@@ -26,7 +26,7 @@ class Record(NamedTuple):
     rank: int
     layer: Optional[int]
     path: pathlib.Path
-    key: Optional[Tuple[Any, ...]]          # where in its container; None: "value" of a dumper's file
+    key: Optional[Tuple[Any, ...]]          # where in its container; None: in "value"
     places: Mapping[str, int]               # of the file's name: {"tp_rank": 1}
 
     @property
@@ -59,7 +59,8 @@ def files_of(directory: pathlib.Path) -> List[pathlib.Path]:
             if path.suffix in SUFFIXES and not path.is_symlink() and path.is_file():
                 found.append(path)
         if len(found) > MOST_FILES:
-            refuse("import_limit", f"{directory} has more than {MOST_FILES} files; give a part of it")
+            refuse("import_limit", f"{directory} has more than {MOST_FILES} files; give "
+                                   "a part of it")
     if not found:
         refuse("import_path", f"{directory} has no file that is read; legal: {', '.join(SUFFIXES)}")
     return found

@@ -19,8 +19,8 @@ from .steps import keys_of, read_ids
 
 # Strategies, of which the first is taken that the torus and the model allow: a case line has one,
 # and nothing that is judged depends on it.
-_STRATEGIES = ("ws2d:heads", "ws1d:heads", "ws2d:few-heads", "ws2d:batch", "ws1d:batch", "dp", "fsdp",
-               "wg-xyz:natural")
+_STRATEGIES = ("ws2d:heads", "ws1d:heads", "ws2d:few-heads", "ws2d:batch", "ws1d:batch", "dp",
+               "fsdp", "wg-xyz:natural")
 
 
 class _Model:
@@ -214,23 +214,26 @@ def _chip(text: str) -> Tuple[int, int, int]:
 
 
 def read(directory: PathLike, *, model: str, names: Union[Names, PathLike, None] = None,
-         weights: Optional[WeightsLike] = None, ids: Union[PathLike, Sequence[Sequence[int]], None] = None,
+         weights: Optional[WeightsLike] = None,
+         ids: Union[PathLike, Sequence[Sequence[int]], None] = None,
          case: Union[str, Mapping[str, str]] = "", torus: Optional[str] = None,
          steps: Optional[Tuple[int, int]] = None) -> Imported:
-    """Reads a dump: a directory, or one file. `model` is a directory of Hugging Face, a config.json,
-    or a model of the case line ("llama,layers=2"). `names` are lines of your own (docs/importing.md),
-    which win over those of the model. `ids` are the prompt, where the dump has no input_ids. `case`
-    are keys of the case line, "act=bf16"; `steps` the first and last step that are read. Raises
-    Error import_... for what cannot be read as a whole; what is wrong with one value is in
-    `left_out`."""
+    """Reads a dump: a directory, or one file. `model` is a directory of Hugging Face, a
+    config.json, or a model of the case line ("llama,layers=2"). `names` are lines of your own
+    (docs/importing.md), which win over those of the model. `ids` are the prompt, where the dump has
+    no input_ids. `case` are keys of the case line, "act=bf16"; `steps` the first and last step that
+    are read. Raises Error import_... for what cannot be read as a whole; what is wrong with one
+    value is in `left_out`."""
     of = _Model(model, weights)
-    own = names if isinstance(names, Names) else Names([]) if names is None else Names.of_file(names)
+    own = names if isinstance(names, Names) else Names([])
+    if names is not None and not isinstance(names, Names):
+        own = Names.of_file(names)
     rows = read_ids(ids) if isinstance(ids, (str, pathlib.Path)) else ids
     keys = dict(case) if isinstance(case, Mapping) else _keys(case)
     extents = of.extents()
     if pathlib.Path(directory).suffix in (".h5", ".hdf5"):
-        refuse("import_path", f"{directory} is no dump of an engine; a trace is judged by `shardproof "
-                              f"compare {directory}`")
+        refuse("import_path", f"{directory} is no dump of an engine; a trace is judged by "
+                              f"`shardproof compare {directory}`")
     dump = Dump(pathlib.Path(directory), own + of.names() + Names.shipped(), torus, rows,
                 extents.get("K"), steps, of.architecture is not None)
     return Imported(dump, of, keys)

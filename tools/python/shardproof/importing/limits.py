@@ -32,8 +32,8 @@ def require_bytes(what: str, count: int, stored: int) -> None:
     if count > MOST_VALUE:
         refuse("import_limit", f"{what} has {count} bytes; at most {MOST_VALUE}: dump fewer rows")
     if count > MOST_UNPACKED and count > 100 * stored:
-        refuse("import_limit", f"{what} has {count} bytes, stored in {stored}; at most 100 times as "
-                               "many: store it without compression, and views as copies")
+        refuse("import_limit", f"{what} has {count} bytes, stored in {stored}; at most 100 times "
+                               "as many: store it without compression, and views as copies")
 
 
 def zeros(what: str, shape: Tuple[int, ...], dtype: Any) -> Array:

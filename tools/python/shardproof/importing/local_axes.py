@@ -65,8 +65,8 @@ def width_of(axis: Axis, axes: str, mesh: Mesh, extents: Extents) -> Optional[in
 
 def local_axis(axis: Axis, take: Optional[int], axes: str, held: int, mesh: Mesh,
                extents: Extents) -> Optional[LocalAxis]:
-    """What an axis of `held` elements is if these axes cut it; None if it does not fit. A vocabulary
-    may be longer than the model's: its end is padding."""
+    """What an axis of `held` elements is if these axes cut it; None if it does not fit. A
+    vocabulary may be longer than the model's: its end is padding."""
     width = width_of(axis, axes, mesh, extents)
     alone = axis.factors[0].letters == "V" and len(axis.factors) == 1
     longer = alone and held * mesh.size(axes) > size_of("V", extents) and width != held

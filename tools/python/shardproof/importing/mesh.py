@@ -43,7 +43,8 @@ def _sizes(infos: Mapping[int, Info]) -> Dict[str, int]:
                 refuse("import_mesh", f"rank {rank} says that {axis} has {size} ranks, another "
                                       f"{sizes[axis]}; dump one run into one directory")
             if not 0 <= at < size:
-                refuse("import_mesh", f"rank {rank} says that it is number {at} of {size} on {axis}")
+                refuse("import_mesh", f"rank {rank} says that it is number {at} of {size} on "
+                                      f"{axis}")
     return {axis: size for axis, size in sizes.items() if size > 1}
 
 
@@ -151,7 +152,8 @@ def mesh_of_torus(torus: str, ranks: List[int]) -> Mesh:
     chips = sizes[0] * sizes[1] * sizes[2]
     if ranks and max(ranks) >= chips:
         refuse("import_mesh", f"rank {max(ranks)} on {torus}, which has {chips} chips")
-    places = {r: (r // (sizes[1] * sizes[2]), r // sizes[2] % sizes[1], r % sizes[2]) for r in ranks}
+    _, y, z = sizes
+    places = {r: (r // (y * z), r // z % y, r % z) for r in ranks}
     axes = "".join(a for a, n in zip("xyz", sizes) if n > 1)
     return Mesh(torus, {"tp": axes, "sp": axes}, places, {r: 0 for r in ranks},
                 {(0, chip): r for r, chip in places.items()})

@@ -131,9 +131,9 @@ class Names:
         for m in modules:
             fused = "[" in m.pattern
             key = m.name + (".input" if m.input else ".output")
-            found.setdefault(key, []).append(
-                Line(re.compile(re.escape(key)), m.value,
-                     parse_axes(m.pattern, m.take if fused else None), None, {}, "the architecture"))
+            pattern = parse_axes(m.pattern, m.take if fused else None)
+            line = Line(re.compile(re.escape(key)), m.value, pattern, None, {}, "the architecture")
+            found.setdefault(key, []).append(line)
         return cls([], found)
 
     @classmethod
@@ -155,8 +155,8 @@ class Names:
                 elif not modules_only:
                     refuse("import_names", f"'{line[:80]}'; legal: NAME -> VALUE [AXES [take N]]")
             except Error as error:
-                message = error.message if error.message.startswith(at) else f"{at}: {error.message}"
-                raise Error("import_names", message) from None
+                told = "" if error.message.startswith(at) else f"{at}: "
+                raise Error("import_names", told + error.message) from None
         return cls(lines)
 
     @classmethod
@@ -200,7 +200,8 @@ class Names:
                 break
         asked = _ASKED.fullmatch(name)
         if asked is not None:
-            key = asked.group(1) + (".input" if (asked.group(2) or "").startswith(".in") else ".output")
+            taken = (asked.group(2) or "").startswith(".in")
+            key = asked.group(1) + (".input" if taken else ".output")
             for line in self._modules.get(key, ()):
                 out.setdefault(line.value, Match(line.value, line))
         if "" in out:

@@ -1,5 +1,5 @@
-"""Pickles without running them: an interpreter of the opcodes that plain data needs. A global that is
-not on a short list becomes a Refused, and so does what is made from it; nothing is imported or
+"""Pickles without running them: an interpreter of the opcodes that plain data needs. A global that
+is not on a short list becomes a Refused, and so does what is made from it; nothing is imported or
 called."""
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ class _Machine:
         self._memo: Dict[int, Any] = {}
 
     def broken(self, why: str) -> Any:
-        refuse("import_container", f"{self._what} has a pickle that is broken: {why}; write it again")
+        refuse("import_container", f"{self._what} has a pickle that is broken: {why}; write it "
+                                   "again")
 
     def pop(self) -> Any:
         if len(self.stack) <= (self._marks[-1] if self._marks else 0):
@@ -197,7 +198,7 @@ class _Machine:
 
 def read_pickle(what: str, data: bytes, known: Mapping[str, Any],
                 storage: Callable[[Any], Any]) -> Any:
-    """The object of a pickle. `known` gives for each global that is read what stands for it, or what
-    makes an object of its arguments, which must not copy them: a pickle can call it a million times
-    on one long tuple. `storage` makes an object of a persistent id."""
+    """The object of a pickle. `known` gives for each global that is read what stands for it, or
+    what makes an object of its arguments, which must not copy them: a pickle can call it a million
+    times on one long tuple. `storage` makes an object of a persistent id."""
     return _Machine(what, data, known, storage).run()

@@ -104,10 +104,11 @@ def counts_of(tokens: int, before: Optional[Sequence[int]], said: Mapping[str, A
         starts = np.flatnonzero(np.diff(positions.astype(np.int64)) != 1) + 1
         return [int(n) for n in np.diff(np.concatenate([[0], starts, [tokens]]))]
     if not lengths and cu is None and positions is None:
-        return refuse("import_run", f"{tokens} packed tokens, and neither seq_lens nor cu_seqlens nor "
-                                    "positions say how many each row has; dump one of them")
-    return refuse("import_run", f"{tokens} packed tokens do not fit the rows that seq_lens, cu_seqlens "
-                                "or positions say; dump a request from its first step on")
+        return refuse("import_run", f"{tokens} packed tokens, and neither seq_lens nor cu_seqlens "
+                                    "nor positions say how many each row has; dump one of them")
+    return refuse("import_run", f"{tokens} packed tokens do not fit the rows that seq_lens, "
+                                "cu_seqlens or positions say; dump a request from its first step "
+                                "on")
 
 
 def require_start(rows: Rows, before: Optional[Sequence[int]], said: Mapping[str, Array]) -> None:
@@ -119,9 +120,9 @@ def require_start(rows: Rows, before: Optional[Sequence[int]], said: Mapping[str
     if totals is not None and len(totals.reshape(-1)) == len(ends):
         told = [int(n) for n in totals.reshape(-1)]
         if told != ends:
-            refuse("import_run", f"seq_lens says that rows have {told[:8]} tokens, and with this step "
-                                 f"they have {ends[:8]}; dump a request from its first step on, "
-                                 "without a prefix that is cached")
+            refuse("import_run", f"seq_lens says that rows have {told[:8]} tokens, and with this "
+                                 f"step they have {ends[:8]}; dump a request from its first step "
+                                 "on, without a prefix that is cached")
     elif positions is not None and positions.size:
         if positions.ndim == 2:
             first = [int(p[pad]) for p, pad in zip(positions, rows.pads)]
@@ -129,8 +130,8 @@ def require_start(rows: Rows, before: Optional[Sequence[int]], said: Mapping[str
             starts = np.cumsum((0,) + rows.counts[:-1])
             first = [int(positions[min(s, len(positions) - 1)]) for s in starts]
         if all(f > p for f, p in zip(first, past)):
-            refuse("import_run", f"rows begin at the positions {first[:8]}, and have {past[:8]} tokens "
-                                 "before; dump a request from its first step on")
+            refuse("import_run", f"rows begin at the positions {first[:8]}, and have {past[:8]} "
+                                 "tokens before; dump a request from its first step on")
 
 
 def pads_of(shape: Tuple[int, ...], mask: Optional[Array], positions: Optional[Array]
@@ -152,6 +153,6 @@ def pads_of(shape: Tuple[int, ...], mask: Optional[Array], positions: Optional[A
     pads = np.argmax(real, axis=1)
     for row, (n, pad) in enumerate(zip(counts, pads)):
         if n == 0 or not real[row, pad:pad + n].all():
-            refuse("import_run", f"row {row} has padding between its tokens; legal: on the left or on "
-                                 "the right")
+            refuse("import_run", f"row {row} has padding between its tokens; legal: on the left or "
+                                 "on the right")
     return [int(n) for n in counts], [int(p) for p in pads]

@@ -80,8 +80,8 @@ def read_safetensors(path: pathlib.Path) -> Dict[str, Union[FileArray, Refused]]
             refuse("import_container", f"{path}: {name} {how} {before}; write it again")
         end, before = last, name
     if end != size:
-        refuse("import_container", f"{path} has {size - end} bytes behind its last tensor; write it "
-                                   "again")
+        refuse("import_container", f"{path} has {size - end} bytes behind its last tensor; write "
+                                   "it again")
     found: Dict[str, Union[FileArray, Refused]] = {}
     for name, said in header.items():
         try:

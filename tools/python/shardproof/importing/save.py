@@ -60,8 +60,8 @@ class _Hdf5:
         try:
             h5py = importlib.import_module("h5py")
         except ImportError:
-            refuse("import_out", "an .h5 needs the package h5py, which is not there; pip install h5py, "
-                                 "or --out t.npz")
+            refuse("import_out", "an .h5 needs the package h5py, which is not there; pip install "
+                                 "h5py, or --out t.npz")
         self._file = h5py.File(path, "w")
         self._order: Dict[str, int] = {}
 

@@ -47,7 +47,8 @@ def read_ids(path: PathLike) -> List[List[int]]:
         refuse("import_limit", f"{path} has more than {MOST_TEXT} bytes; give an npy")
     rows = [line.split() for line in text.decode("latin1").splitlines() if line.strip()]
     if not rows or not all(re.fullmatch(r"\d{1,9}", word) for row in rows for word in row):
-        refuse("import_ids", f"{path} is no rows of token ids; legal: decimal numbers, a row a line")
+        refuse("import_ids", f"{path} is no rows of token ids; legal: decimal numbers, a row a "
+                             "line")
     return [[int(word) for word in row] for row in rows]
 
 
@@ -75,8 +76,8 @@ def _whole(given: Given, mesh: Mesh, segments: Optional[Sequence[int]]) -> Array
         index = tokens_of(total, segments if segments and first.ndim == 1 else (total,), at[rank],
                           held)
         if index is None:
-            refuse("import_run", f"{total} tokens in {list(segments or [])} do not divide as '{dims}' "
-                                 "says; give --ids FILE")
+            refuse("import_run", f"{total} tokens in {list(segments or [])} do not divide as "
+                                 f"'{dims}' says; give --ids FILE")
         out[..., index] = array
     return out
 
@@ -96,7 +97,8 @@ def _rows_and_ids(given: Mapping[str, Given], mesh: Mesh, before: Optional[Seque
     if "cu_lengths" in said:
         segments = [int(n) for n in np.diff(said["cu_lengths"])]
     elif "lengths" in said or "totals" in said:
-        segments = [int(n) for n in said.get("lengths", said.get("totals", np.zeros(0))).reshape(-1)]
+        lengths = said["lengths" if "lengths" in said else "totals"]
+        segments = [int(n) for n in lengths.reshape(-1)]
     arrays = {name: _whole(given[name], mesh, segments)
               for name in ("ids", "positions", "mask") if name in given}
     said.update({name: arrays[name] for name in ("positions",) if name in arrays})
@@ -140,8 +142,8 @@ def _guarded(given: Mapping[str, Given], mesh: Mesh, before: Optional[Sequence[i
     for name, one in given.items():
         for rank, array in one.arrays.items():
             if array.dtype.kind not in "iub" or not 1 <= len(array.shape) <= 2:
-                refuse("import_type", f"{name} of rank {rank} is {array.dtype} {list(array.shape)}; "
-                                      "legal: integers of one or two dims")
+                refuse("import_type", f"{name} of rank {rank} is {array.dtype} "
+                                      f"{list(array.shape)}; legal: integers of one or two dims")
     try:
         return _rows_and_ids(given, mesh, before, prompt)
     except (ValueError, IndexError, TypeError, OverflowError) as error:
@@ -159,7 +161,8 @@ def _misfit(counts: Sequence[int], before: Optional[Sequence[int]], previous: Se
         return "" if min(counts) else "not every row has a token in it"
     if decodes:
         return "it has a prompt behind decode steps; judge one request at a time, with --steps"
-    if max(counts) > max(previous) or any(n and p < max(previous) for n, p in zip(counts, previous)):
+    chunk = max(previous)
+    if max(counts) > chunk or any(n and p < chunk for n, p in zip(counts, previous)):
         return f"its rows have {list(counts)[:8]} tokens; legal: chunks of one length"
     return ""
 
@@ -167,8 +170,8 @@ def _misfit(counts: Sequence[int], before: Optional[Sequence[int]], previous: Se
 def steps_of(given: Mapping[int, Mapping[str, Given]], mesh: Mesh,
              prompt: Optional[Sequence[Sequence[int]]], other: Mapping[int, str]
              ) -> Tuple[Dict[int, Step], Dict[int, str]]:
-    """The steps by number, in order, and those that are no pass of one run, with the reason; `other`
-    are steps of which that is known."""
+    """The steps by number, in order, and those that are no pass of one run, with the reason;
+    `other` are steps of which that is known."""
     steps: Dict[int, Step] = {}
     left: Dict[int, str] = {}
     before: Optional[List[int]] = None
@@ -202,8 +205,8 @@ def steps_of(given: Mapping[int, Mapping[str, Given]], mesh: Mesh,
             past = before or [0] * len(rows.counts)
             if len(prompt) != len(rows.counts) or any(
                     len(p) < b + n for p, b, n in zip(prompt, past, rows.counts)):
-                refuse("import_ids", f"--ids has rows of {[len(p) for p in prompt]} tokens, the dump "
-                                     f"of {[b + n for b, n in zip(past, rows.counts)]}")
+                refuse("import_ids", f"--ids has rows of {[len(p) for p in prompt]} tokens, the "
+                                     f"dump of {[b + n for b, n in zip(past, rows.counts)]}")
             ids = _padded_rows([p[b:] for p, b in zip(prompt, past)], rows.counts)
         steps[number] = Step(name, rows, ids)
         before = [b + n for b, n in zip(before or [0] * len(rows.counts), rows.counts)]

@@ -35,22 +35,22 @@ class _File:
         self._members = members(path)
         pickles = [n for n in self._members if n == "data.pkl" or n.endswith("/data.pkl")]
         if len(pickles) != 1:
-            refuse("import_container", f"{path} is an archive without one data.pkl, which torch.save "
-                                       "writes")
+            refuse("import_container", f"{path} is an archive without one data.pkl, which "
+                                       "torch.save writes")
         self._prefix = pickles[0][:-len("data.pkl")]
 
     def bytes(self, name: str, most: int) -> bytes:
         member = self._members[self._prefix + name]
         self._require_plain(member)
         if member.stored > most:
-            refuse("import_limit", f"{self.path}: {name} has {member.stored} bytes; at most {most}: "
-                                   "save tensors, not objects of Python")
+            refuse("import_limit", f"{self.path}: {name} has {member.stored} bytes; at most "
+                                   f"{most}: save tensors, not objects of Python")
         return mapped(self.path, member.offset, member.stored).tobytes()
 
     def _require_plain(self, member: Member) -> None:
         if member.method or member.size != member.stored:
-            refuse("import_container", f"{self.path}: {member.name} is compressed, which torch.save "
-                                       "never does; save it again")
+            refuse("import_container", f"{self.path}: {member.name} is compressed, which "
+                                       "torch.save never does; save it again")
 
     def require_byte_order(self) -> None:
         if self._prefix + "byteorder" in self._members:
@@ -174,8 +174,8 @@ def read_torch(path: pathlib.Path) -> Value:
     with open(path, "rb") as opened:
         start = opened.read(4)
     if start[:1] == b"\x80":
-        refuse("import_container", f"{path} is of the form before torch 1.6, a bare pickle; load it "
-                                   "and save it again with a newer torch")
+        refuse("import_container", f"{path} is of the form before torch 1.6, a bare pickle; load "
+                                   "it and save it again with a newer torch")
     if start[:2] != b"PK":
         refuse("import_container", f"{path} is not a file of torch.save; legal: its archive form")
     file = _File(path)

@@ -68,7 +68,8 @@ def members(path: pathlib.Path) -> Dict[str, Member]:
                 name, extra = struct.unpack("<HH", header[26:30])
                 offset = info.header_offset + 30 + name + extra
                 if offset + info.compress_size > end:
-                    refuse("import_container", f"{path} ends within {info.filename!r}; copy it again")
+                    refuse("import_container", f"{path} ends within {info.filename!r}; copy it "
+                                               "again")
                 found[info.filename] = Member(info.filename, offset, info.compress_size,
                                               info.file_size, info.compress_type, info.CRC)
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error,
@@ -91,5 +92,6 @@ def unpacked(path: pathlib.Path, member: Member, most: int) -> bytes:
     except zlib.error as error:
         refuse("import_container", f"{what} cannot be unpacked: {error}; copy it again")
     if len(data) <= most and machine.eof and zlib.crc32(data) != member.check:
-        refuse("import_container", f"{what} is not what was written: its CRC differs; copy it again")
+        refuse("import_container", f"{what} is not what was written: its CRC differs; copy it "
+                                   "again")
     return data[:most]
