@@ -32,7 +32,8 @@ def write_model(directory, config=CONFIG, seed=3):
               "lm_head.weight": (v, e)}
     layer = {"input_layernorm": (e,), "post_attention_layernorm": (e,),
              "self_attn.q_proj": (heads, e), "self_attn.k_proj": (kv, e),
-             "self_attn.v_proj": (kv, e), "self_attn.o_proj": (e, heads), "mlp.gate_proj": (f, e), "mlp.up_proj": (f, e), "mlp.down_proj": (e, f)}
+             "self_attn.v_proj": (kv, e), "self_attn.o_proj": (e, heads), "mlp.gate_proj": (f, e),
+             "mlp.up_proj": (f, e), "mlp.down_proj": (e, f)}
     for n in range(config["num_hidden_layers"]):
         shapes.update({f"model.layers.{n}.{name}.weight": shape for name, shape in layer.items()})
     tensors = {}

@@ -159,6 +159,29 @@ def test_logits_of_all_positions(model, tmp_path):
     assert imported.judge().right and not imported.left_out
 
 
+@pytest.mark.parametrize("vocabulary, wrong", [(46, False), (46, True), (48, False)])
+def test_a_vocabulary_that_is_cut_and_padded(tmp_path, vocabulary, wrong):
+    write_model(tmp_path / "model", {**CONFIG, "vocab_size": vocabulary})
+
+    def cut(name, rank, value, meta):
+        if name.endswith("lm_head.output"):
+            value = np.pad(value, [(0, 0), (0, 48 - vocabulary)], constant_values=-9)
+            value = np.split(value, 4, axis=1)[rank]
+            meta = {**meta, "dims": "b v[tp]"}
+            if wrong and rank == 3:
+                value = value[:, ::-1]
+        return value, meta
+
+    imported = importing.read(dump(tmp_path / "model", tmp_path, tp=4, change=cut),
+                              model=str(tmp_path / "model"))
+    verdict = imported.judge()
+    assert not imported.left_out and verdict.right != wrong
+    if wrong:
+        assert verdict.first == "prefill.c0.logits" and imported.ranks_of(verdict) == [3]
+    found = next(i for i in imported.items() if i.name == "prefill.c0.logits")
+    assert found.layout == "BV_z" and ("padded" in found.attributes) == (vocabulary < 48)
+
+
 def test_layers_that_return_a_pair(model, tmp_path):
     """What an engine's layer returns: the output of its MLP, and the stream that it is added to."""
     def pair(name, rank, value, meta):
