@@ -36,6 +36,9 @@ def write_model(directory, config=CONFIG, seed=3):
              "mlp.up_proj": (f, e), "mlp.down_proj": (e, f)}
     for n in range(config["num_hidden_layers"]):
         shapes.update({f"model.layers.{n}.{name}.weight": shape for name, shape in layer.items()})
+        if config["attention_bias"]:
+            shapes.update({f"model.layers.{n}.{name}.bias": shape[:1]
+                           for name, shape in layer.items() if name.startswith("self_attn")})
     tensors = {}
     for name, shape in shapes.items():
         draw = random.standard_normal(shape).astype(np.float32)

@@ -68,7 +68,7 @@ def test_a_right_run_is_right(model, tmp_path, form):
     folder = dump(model, tmp_path, **FORMS[form])
     code, out, err = judge(folder, "--model", model)
     assert (code, err) == (0, ""), out
-    assert ("81" if form == "chunks" else "54") + " within, 0 different" in out
+    assert ("87" if form == "chunks" else "58") + " within, 0 different" in out
     assert out.splitlines()[-1].startswith("No value is wrong: ")
 
 
@@ -111,7 +111,7 @@ def test_the_command_as_a_user_types_it(tmp_path):
     assert "palm-tiny" in run.stdout or run.returncode == 2  # every other verb is the program's
 
 
-@pytest.mark.parametrize("suffix", [".npz"])
+@pytest.mark.parametrize("suffix", [".npz", ".h5"])
 def test_import_writes_a_trace_that_compare_reads(model, tmp_path, suffix):
     folder = dump(model, tmp_path, tp=2, cp=2, lengths=(8, 4),
                   wrong={"decode.1.layer1.v": off(1, 0)})
@@ -131,7 +131,7 @@ def test_bf16(model, tmp_path):
 
 def test_partial_sums_are_judged_as_what_they_add_up_to(model, tmp_path):
     def halves(name, rank, value, meta):
-        if name.endswith("mlp.output"):
+        if name.endswith("mlp.down_proj.output"):
             return (value / 2).astype(np.float32), {**meta, "dims": meta["dims"] + "[tp:partial]"}
         return value, meta
 
@@ -139,6 +139,23 @@ def test_partial_sums_are_judged_as_what_they_add_up_to(model, tmp_path):
     imported = importing.read(folder, model=str(model))
     assert imported.judge().right
     assert "partialsum" in {i.name: i.layout for i in imported.items()}["prefill.c0.layer0.ffn_out"]
+
+
+def test_norms_that_are_given_a_pair(model, tmp_path):
+    """What an engine's norm is given: what is added to the stream, and the stream before it."""
+    def pair(name, rank, value, meta):
+        if name.endswith("post_attention_layernorm.input"):
+            for i, part in enumerate((value / 4, 3 * value / 4)):
+                save_torch({"value": part, "meta": meta}, tmp_path / "dump" / (
+                    f"step={meta['step']}___rank={rank}___dump_index=9{i}{rank}___"
+                    f"name={name}s.{i}.pt"))
+            return None, meta
+        return value, meta
+
+    imported = importing.read(dump(model, tmp_path, tp=2, change=pair), model=str(model))
+    verdict = imported.judge()
+    assert verdict.right and not imported.left_out
+    assert "prefill.c0.layer1.mid_added+prefill.c0.layer1.mid_residual" in verdict.values
 
 
 def test_logits_of_all_positions(model, tmp_path):
@@ -157,6 +174,21 @@ def test_logits_of_all_positions(model, tmp_path):
     assert found[0].array.shape == (2, 48) and str(found[0].layout) == "BV"
     assert np.array_equal(found[0].array[1], reference["prefill.c0.logits"][1, 2])
     assert imported.judge().right and not imported.left_out
+
+
+def test_a_bias_that_every_rank_adds(tmp_path):
+    write_model(tmp_path / "model", {**CONFIG, "attention_bias": True})
+    arch, reference = reference_of(tmp_path / "model", (6, 6))
+    bias = reference.weights["layer1.bo"]
+
+    def more(value):
+        value += 3 * bias
+
+    Run(tmp_path / "dump", 4, wrong={"prefill.c0.layer1.attn_out": more}).write(arch, reference)
+    code, out, err = judge(tmp_path / "dump", "--model", tmp_path / "model", "--quiet")
+    assert (code, err) == (1, "")
+    assert out.splitlines()[-2] == ("ranks 0\N{EN DASH}3, model.layers.1.self_attn.o_proj: the bias is "
+                                    "added 4 times")
 
 
 @pytest.mark.parametrize("vocabulary, wrong", [(46, False), (46, True), (48, False)])
@@ -268,7 +300,7 @@ def test_a_prefix_that_is_cached(model, tmp_path):
 def test_a_step_that_lacks_one_before_is_left_out(model, tmp_path):
     code, out, err = steps_changed(model, tmp_path, {("seq_lens", 1): lambda v: v + 1})
     assert (code, err) == (1, "") and "step 1: seq_lens says that rows have [8, 8] tokens" in out
-    assert "27 within, 0 different" in out
+    assert "29 within, 0 different" in out
 
 
 def test_rows_that_change_places(model, tmp_path):
@@ -279,12 +311,12 @@ def test_rows_that_change_places(model, tmp_path):
                        folder / f"step={step}___rank={rank}___dump_index=99___name=rids.pt")
     code, out, err = judge(folder, "--model", model)
     assert (code, err) == (1, "") and "step 1: its rows are other requests" in out
-    assert "27 within, 0 different" in out
+    assert "29 within, 0 different" in out
 
 
 def test_two_files_for_one_value(model, tmp_path):
     folder = dump(model, tmp_path, tp=2)
-    one = next(folder.glob("step=0___rank=1*layers.1.mlp.down*"))
+    one = next(folder.glob("step=0___rank=1*layers.1.mlp.down*input*"))
     shutil.copy(one, folder / one.name.replace("dump_index=", "dump_index=9"))
     code, out, _ = judge(folder, "--model", model)
     assert code == 1 and "two files for one value" in out and "0 different" in out

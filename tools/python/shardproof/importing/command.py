@@ -10,7 +10,6 @@ from xml.sax import saxutils
 from .._library import Error
 from .folders import Left
 from .imported import Imported, read
-from .save import save
 
 _FEW = 8
 
@@ -79,9 +78,8 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
     imported = read(given.directory, model=given.model, weights=given.weights, names=given.names,
                     ids=given.ids, case=given.case, torus=given.torus, steps=_steps(given.steps))
     if verb == "import":
-        late: List[Left] = []
-        count = save(imported.items(), imported.case, imported.attributes, given.out, late)
-        _print_left(imported.left_out + late, True)
+        count = imported.save(given.out)
+        _print_left(imported.left_out, True)
         print(f"{given.out}: {count} values of {imported.case.splitlines()[0]}")
         return 0
     verdict = imported.judge(fail_on=given.fail_on)
@@ -106,6 +104,9 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
     _print_left(imported.left_out, not given.quiet)
     if sentence != verdict.sentence:
         print("ranks above are places on the torus; those of the dump are:")
+    headline = imported.headline(verdict)
+    if headline != sentence:
+        print(headline)
     print(sentence)
     return 0 if verdict.right and not any(left.spoils for left in imported.left_out) else 1
 

@@ -13,12 +13,12 @@ from .arrays import FileArray
 from .folders import Files, Left, Record, records_of
 from .limits import refuse
 from .mesh import Chip, Info, Mesh, mesh_of, mesh_of_torus
-from .names import RUN_VALUES, Match, Names
+from .names import RUN_VALUES, Match, Names, module_of
 from .steps import Given, Step, steps_of
 
 # A pass that a line of names says itself, as a step: decodes come behind all prefills.
 _DECODES = 1 << 30
-_FIRST, _SECOND = ".output.0", ".output.1"
+_SECOND = (".output.1", ".outputs.1", ".inputs.1")
 _NO_LINE = "no line of names has it; give --names FILE"
 
 
@@ -30,6 +30,8 @@ class Item(NamedTuple):
     layout: Optional[str]
     chip: Optional[Chip]
     attributes: Mapping[str, str]
+    module: str = ""        # what the dump calls it
+    is_input: bool = False  # whether it is what that module is given
 
 
 class Group(NamedTuple):
@@ -127,18 +129,19 @@ class Dump:
             group.records[record.rank] = record
 
     def _pairs(self) -> None:
-        """Layers of engines return what their last module adds, and the residual stream beside it:
-        their sum is the layer's output, of which both are terms."""
+        """Layers of engines return what their last module adds, and the residual stream beside it,
+        and their norms take both: the sum is the layer's output, and what the norm is of."""
         for (step, value), group in list(self._groups.items()):
             first = next(iter(group.records.values()))
-            if value.rpartition(".")[2] != "out" or not first.name.endswith(_FIRST):
+            short = value.rpartition(".")[2]
+            if short not in ("out", "mid") or not first.name.endswith(".0"):
                 continue
             second = self._second.pop((step, first.name[:-1] + "1"), None)
             if second is None:
                 continue
             del self._groups[step, value]
             for suffix, records in (("_added", group.records), ("_residual", second)):
-                line = group.match.line._replace(attributes={"summand_of": "out"})
+                line = group.match.line._replace(attributes={"summand_of": short})
                 name = value + suffix
                 self._groups[step, name] = Group(step, Match(name, line), records)
         for records in self._second.values():
@@ -275,6 +278,7 @@ class Dump:
             short = value.rpartition(".")[2]
             if attributes.pop("last", None) or (short == "logits" and self.logits_of_all):
                 attributes.setdefault("meaning", f"last {short}")
+            module, is_input = module_of(next(iter(group.records.values())).name)
             self.stages[name] = stages.pop()
             self.owners[name] = found.owners
             chips = self.mesh.size("xyz")
@@ -282,7 +286,8 @@ class Dump:
                 refuse("import_mesh", f"{len(arrays)} of {chips} ranks have it, and it is their "
                                       "sum; dump all")
             for chip, array in found.shards:
-                yield Item(name, _judged(array, value), found.layout, chip, attributes)
+                yield Item(name, _judged(array, value), found.layout, chip, attributes, module,
+                           is_input)
         except Error as error:
             self.left.append(Left(name, error.message))
         except (ValueError, IndexError, TypeError, OverflowError) as error:

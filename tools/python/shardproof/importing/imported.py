@@ -10,11 +10,12 @@ from .._library import Error, call
 from ..architectures import Architecture
 from ..layouts import Layout
 from ..reference import Weights, WeightsLike, weights_of
-from ..trace import Trace, Verdict, judge
+from ..trace import EN_DASH, Trace, Verdict, judge
 from .dump import Dump, Item
 from .folders import Left
 from .limits import PathLike, refuse
 from .names import Names
+from .save import save_npz
 from .steps import keys_of, read_ids
 
 # Strategies, of which the first is taken that the torus and the model allow: a case line has one,
@@ -53,6 +54,10 @@ class _Model:
             else:
                 self._loaded = Weights.generate(self._text)
         return self._loaded
+
+    def parameters(self, module: str) -> Dict[str, str]:
+        """What the program calls the weights of a module: {"bo": "bias"}."""
+        return {} if self.architecture is None else dict(self.architecture.parameters_of(module))
 
     @property
     def given(self) -> bool:
@@ -137,12 +142,19 @@ class Imported:
 
     def sentence(self, verdict: Verdict) -> str:
         """The verdict's sentence, with the ranks of the dump."""
+        return self._with_ranks(verdict, verdict.sentence, "-")
+
+    def headline(self, verdict: Verdict) -> str:
+        """The sentence in the dump's own words: ranks, module and cause."""
+        return self._with_ranks(verdict, verdict.headline, EN_DASH)
+
+    def _with_ranks(self, verdict: Verdict, text: str, dash: str) -> str:
         ranks = self.ranks_of(verdict)
         if not ranks or ranks == verdict.ranks:
-            return verdict.sentence
+            return text
         word = "rank" if len(ranks) == 1 else "ranks"
-        return re.sub(r"^ranks? \d[\d, -]*, ", f"{word} {_runs(ranks)}, ",
-                      verdict.sentence)
+        told = _runs(ranks).replace("-", dash)
+        return re.sub(rf"^ranks? \d[\d, {dash}-]*, ", f"{word} {told}, ", text)
 
     def _case(self, said: Mapping[str, str]) -> Tuple[str, Dict[str, str]]:
         self._listed = len(self._dump.left)
@@ -155,6 +167,10 @@ class Imported:
             attributes["arithmetic"] = "f16" if stored == "float16" else "f64"
         if self._model.given:
             attributes["weights"] = "file"
+        ranks = self._dump.mesh.size("xyz")
+        if self._model.architecture is None and stored in ("bfloat16", "float16") and ranks > 1:
+            # Texts allow it by themselves: ranks send sums as they store values.
+            attributes["wire"] = f"{'bf16' if stored == 'bfloat16' else 'f16'}:{ranks}"
         keys.update(said)
         if "prefill" in keys:
             return self._model.line(keys), attributes
@@ -184,12 +200,26 @@ class Imported:
                     continue
                 said: Dict[str, Any] = dict(item.attributes)
                 try:
-                    trace.add(item.name, item.array, item.layout, chip=item.chip, **said)
+                    trace.add(item.name, item.array, item.layout, chip=item.chip,
+                              module=item.module or None,
+                              parameters={} if item.is_input else
+                              self._model.parameters(item.module), **said)
                 except Error as error:
                     failed[item.name] = error.message
                     self._dump.left.append(Left(item.name, error.message))
             self._trace = trace
         return self._trace
+
+    def save(self, path: PathLike) -> int:
+        """Writes the trace to PATH.npz, value by value, or PATH.h5; returns how many values it has.
+        Raises Error import_out for another suffix."""
+        if pathlib.Path(path).suffix in (".h5", ".hdf5"):
+            self.trace().save(path)
+            return len({item.name for item in self.items()})
+        late: List[Left] = []
+        count = save_npz(self.items(), self.case, self.attributes, path, late)
+        self._dump.left += late
+        return count
 
     def judge(self, **options: Any) -> Verdict:
         """The verdict on the trace; `options` are those of shardproof.judge."""

@@ -113,6 +113,21 @@ def _module(text: str, where: str) -> Line:
         None, {}, where)
 
 
+def _plain(name: str) -> str:
+    for prefix in _DROPPED:
+        name = name[len(prefix):] if name.startswith(prefix) else name
+    return name
+
+
+def module_of(name: str) -> Tuple[str, bool]:
+    """What the dump calls the module that an array is of, its name without ".output.0", and whether
+    it is what the module is given."""
+    asked = _ASKED.fullmatch(_plain(name))
+    if asked is None:
+        return name, False
+    return asked.group(1), (asked.group(2) or "").startswith(".in")
+
+
 class Names:
     """Lines of names; those that stand first win over later ones with the same value."""
 
@@ -184,8 +199,7 @@ class Names:
     def matches(self, name: str, layer: Optional[int] = None) -> List[Match]:
         """The values that an array of this name holds, several of a fused one; none if no line
         has it. `layer` is the layer that the dump says beside the name."""
-        for prefix in _DROPPED:
-            name = name[len(prefix):] if name.startswith(prefix) else name
+        name = _plain(name)
         out: Dict[str, Match] = {}
         for line in self.lines:
             found = line.source.fullmatch(name)

@@ -1,7 +1,6 @@
 """A trace as a file, value by value."""
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import pathlib
@@ -55,36 +54,12 @@ class _Npz:
         self._archive.close()
 
 
-class _Hdf5:
-    def __init__(self, path: str) -> None:
-        try:
-            h5py = importlib.import_module("h5py")
-        except ImportError:
-            refuse("import_out", "an .h5 needs the package h5py, which is not there; pip install "
-                                 "h5py, or --out t.npz")
-        self._file = h5py.File(path, "w")
-        self._order: Dict[str, int] = {}
-
-    def add(self, item: Item) -> None:
-        array, encoding = encoded(item.name, item.array)
-        words = array.view(np.uint16) if encoding == "bf16" else array
-        data = self._file.create_dataset(_path(item), data=words)
-        for key, value in _said(item, encoding).items():
-            data.attrs[key] = value
-        data.attrs["order"] = self._order.setdefault(item.name, len(self._order))
-
-    def close(self, attributes: Mapping[str, Any]) -> None:
-        for key, value in attributes.items():
-            self._file.attrs[key] = value
-        self._file.close()
-
-
-def save(items: Iterable[Item], case: str, attributes: Mapping[str, str], path: PathLike,
+def save_npz(items: Iterable[Item], case: str, attributes: Mapping[str, str], path: PathLike,
          left: "list[Left]") -> int:
-    """Writes the values to PATH.npz or PATH.h5, which appears whole or not at all; returns their
+    """Writes the values to PATH.npz, which appears whole or not at all; returns their
     number. Raises Error import_out for another suffix, or a place that cannot be written."""
     target = pathlib.Path(path)
-    if target.suffix not in (".npz", ".h5", ".hdf5"):
+    if target.suffix != ".npz":
         refuse("import_out", f"{target}; legal: a path that ends in .npz or .h5")
     line, _, text = case.partition("\n")
     said: Dict[str, Any] = {"format": "shardproof trace", "version": 1, "case": line, **attributes}
@@ -95,7 +70,7 @@ def save(items: Iterable[Item], case: str, attributes: Mapping[str, str], path: 
         handle, temporary = tempfile.mkstemp(target.suffix, ".shardproof-", target.parent)
         os.close(handle)
         try:
-            file = _Npz(temporary) if target.suffix == ".npz" else _Hdf5(temporary)
+            file = _Npz(temporary)
             for item in items:
                 try:
                     file.add(item)
