@@ -535,6 +535,40 @@ def test_a_spoilt_directory_is_an_error_or_a_verdict(model, tmp_path, data):
         path.write_bytes(good)
 
 
+NUMBERS = st.integers(-3, 9) | st.sampled_from([2**31, 2**62, -2**63])
+ARRAYS = st.lists(st.integers(0, 4), max_size=3).flatmap(lambda shape: st.sampled_from(
+    ["int64", "int32", "float32", "bool", "uint16", "float64"]).flatmap(lambda dtype: st.lists(
+        st.integers(0, 9), min_size=int(np.prod(shape)), max_size=int(np.prod(shape))).map(
+            lambda numbers: np.array(numbers).reshape(shape).astype(dtype))))
+ANYTHING = ARRAYS | NUMBERS | st.none() | st.text(max_size=3) | st.lists(NUMBERS, max_size=4) | (
+    st.lists(st.text(max_size=2), max_size=3))
+DIMS = st.lists(st.sampled_from(["t", "b", "s", "h", "1", "t[cp:zigzag]", "h[tp]", "t[tp]",
+                                 "(a*b)[tp]", "h[tp:partial]", "s[cp]", "["]), max_size=4).map(" ".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_files_of_anything_are_an_error_or_values(tmp_path_factory, data):
+    """What a step's arrays and a file's meta say may be anything."""
+    folder = tmp_path_factory.mktemp("any")
+    names = ["input_ids", "positions", "seq_lens", "extend_seq_lens", "cu_seqlens_q", "attention_mask",
+             "rids", "q.0", "gate.0", "logits", "out.0"]
+    for index in range(data.draw(st.integers(1, 6))):
+        rank, step = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 2))
+        info = {f"{axis}_{word}": data.draw(st.integers(0, 3)) for axis in ("tp", "cp", "pp")
+                for word in ("rank", "size")} if data.draw(st.booleans()) else data.draw(ANYTHING)
+        meta = {"dims": data.draw(DIMS | ANYTHING), "sglang_parallel_info": info}
+        save_torch({"value": data.draw(ANYTHING), "meta": data.draw(st.just(meta) | ANYTHING)}, folder / (
+            f"step={step}___rank={rank}___dump_index={index}___name={data.draw(st.sampled_from(names))}"
+            ".pt"))
+    names = importing.Names.of_text(NAMES + "logits -> logits BLV\nout.{n} -> layer{n}.out BLE")
+    try:
+        imported = importing.read(folder, model=PRESET, names=names)
+        list(imported.items())
+    except sp.Error as error:
+        assert error.label.startswith(("import_", "case_", "strategy_", "lengths_", "model_"))
+
+
 def test_a_config_alone_reads_with_weights_elsewhere(model, tmp_path):
     folder = dump(model, tmp_path, tp=2)
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
