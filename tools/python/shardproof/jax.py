@@ -64,8 +64,13 @@ _thread = _Thread()
 
 def _place() -> Any:
     """What differs between a function and those that JAX traces inside of it."""
-    from jax.extend.core import get_opaque_trace_state
-    return get_opaque_trace_state(convention="flax")
+    import jax
+    from jax.extend import core
+    if not hasattr(jax, "shard_map"):
+        raise ImportError(f"shardproof.jax needs JAX 0.6 or later, not {jax.__version__}")
+    # Older versions have it in jax.core.
+    state = getattr(core, "get_opaque_trace_state", None) or jax.core.get_opaque_trace_state
+    return state(convention="flax")
 
 
 @contextmanager
