@@ -15,7 +15,7 @@ from families import FAMILIES, model_of
 from faults import FAULTS, Run
 from parallel import Parallel
 
-LENGTHS = (8, 1, 1)
+LENGTHS = (8, 1)
 
 
 def run_of(name, dtype, fault):

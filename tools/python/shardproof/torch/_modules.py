@@ -66,7 +66,8 @@ def places(model: Any, architecture: Any) -> Tuple[List[Place], List[str]]:
             missing.append(f"{row.value}: the model has no module {row.name}")
             continue
         pattern, part = part_of(row.pattern, row.take, row.dims)
-        show = Show(row.value, pattern, part, path_in_words(row.name),
+        words = path_in_words(row.name) + (", its input" if row.input else "")
+        show = Show(row.value, pattern, part, words,
                     {} if row.input else architecture.parameters_of(row.name))
         found.setdefault((name, bool(row.input)), []).append((order, show))
     out = []

@@ -97,6 +97,8 @@ def _add_pass(run: Run, number: int, one: Pass, values: Values) -> None:
                     Shown(early[1], show.pattern, extents, run.sizes),
                     {**said, "meaning": name.rpartition(".")[2]})
         last = name == "logits" and value.shape[1] != extents["L"]
+        if last:
+            said["meaning"] = "last logits"
         values[at + name] = Shown(_last(value) if last else value,
                                   "BV" if last else show.pattern, extents, run.sizes), said
     for name, cache in one.heads.items():

@@ -105,23 +105,10 @@ def _alike(name: str, tensor: Any) -> Array:
 
 
 def _of_directory(folder: pathlib.Path) -> Reference:
-    from safetensors import safe_open
-
-    path = folder / "config.json"
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise Error("torch_reference", f"{path}: {error}") from None
-    tensors: Dict[str, Any] = {}
-    for file in sorted(folder.glob("*.safetensors")):
-        with safe_open(str(file), framework="numpy") as opened:
-            for name in opened.keys():
-                tensors[name] = opened.get_tensor(name)
-    if not tensors:
-        raise Error("torch_reference", f"{folder}: no *.safetensors file")
-    word = config.get("dtype") or config.get("torch_dtype") or "float32"
-    dtype = {"float32": "f32", "bfloat16": "bf16"}.get(str(word))
+    architecture = Architecture.of(folder)
+    config = json.loads((folder / "config.json").read_bytes())
+    word = str(config.get("dtype") or config.get("torch_dtype") or "float32")
+    dtype = {"float32": "f32", "bfloat16": "bf16"}.get(word)
     if dtype is None:
-        raise Error("torch_dtype", f"{path}: dtype {word}; legal: float32, bfloat16")
-    architecture = Architecture.of(config)
-    return Reference(architecture, architecture.weights(tensors), dtype, config)
+        raise Error("torch_dtype", f"{folder}/config.json: dtype {word}; legal: float32, bfloat16")
+    return Reference(architecture, architecture.weights(folder), dtype, config)
