@@ -12,6 +12,7 @@ from .._arrays import Array
 from .._library import Error
 from ..architectures import Architecture
 from ..reference import Weights
+from ._rope import in_f32
 from ._tensors import ALL, seen
 
 
@@ -59,8 +60,8 @@ class Reference:
 
 def reference(model: Union[str, pathlib.Path, Any]) -> Reference:
     """The reference of a model of transformers, or of a directory with config.json and
-    safetensors. Take it before the model is cut: its weights are copied. RoPE's tables are made
-    from the config, never taken from the model."""
+    safetensors. Take it before the model is cut: its weights are copied. RoPE's tables are the
+    config's, never the model's (_rope.py)."""
     if isinstance(model, (str, pathlib.Path)):
         return _of_directory(pathlib.Path(model))
     config = model.config.to_dict()
@@ -68,7 +69,8 @@ def reference(model: Union[str, pathlib.Path, Any]) -> Reference:
     config["architectures"] = config["architectures"] or [type(model).__name__]
     tensors, dtype = _tensors(model)
     architecture = Architecture.of(config)
-    return Reference(architecture, architecture.weights(tensors), dtype, config)
+    weights = in_f32(architecture.weights(tensors), architecture.model, model)
+    return Reference(architecture, weights, dtype, config)
 
 
 def _tensors(model: Any) -> Tuple[Dict[str, Array], str]:
