@@ -92,7 +92,7 @@ def test_weights_that_were_arrays_are_kept(pytester):
         page = (folder / f"{base}.html").read_text()
         assert line in page and ("--given" in page.split(line)[1][:60]) == (name == "test_arrays")
     page = (folder / "test_mine.py_test_files.html").read_text()
-    assert re.search(r"shardproof compare pages/test_mine.py_test_files.h5 --weights /\S+/w.h5", page)
+    assert re.search(r"compare pages/test_mine.py_test_files.h5 --weights /\S+/w.h5", page)
     assert not (folder / "test_mine.py_test_files.weights.h5").exists()
 
 
@@ -107,7 +107,8 @@ def test_name(shardproof):
                                 "test_name")
     result.assert_outcomes(passed=1, warnings=1)
     result.stdout.fnmatch_lines(["*the trace of test_mine.py_test_name is not kept: dump_value*"])
-    assert "prefill.c0.layer0.up" in (pytester.path / "pages/test_mine.py_test_name.html").read_text()
+    page = (pytester.path / "pages/test_mine.py_test_name.html").read_text()
+    assert "prefill.c0.layer0.up" in page
 
 
 def test_without_a_failure_nothing_is_written(pytester):

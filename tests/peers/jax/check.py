@@ -48,8 +48,8 @@ class Peer:
         if without:
             passes = {at: {text: value for text, value in taps.items()
                            if f'.{without}"' not in text} for at, taps in passes.items()}
-        # Of bf16 every named order of eight chips would be tried, for 5 s a trace; nothing is said of
-        # the one that XLA takes.
+        # Of bf16 every named order of eight chips would be tried, for 5 s a trace; nothing is said
+        # of the one that XLA takes.
         order = {"reduction": "any"} if self.act == "bf16" else {}
         return trace(peer.case_of(MODEL, self.act), passes, weights="file", masked="any", **order)
 

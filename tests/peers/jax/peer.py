@@ -70,8 +70,8 @@ class Model:
         arrays = loaded(self.arrays, fault)
         arrays["layers"] = {name: np.stack([arrays[f"layer{n}.{name}"] for n in range(self.layers)])
                             for name in self.specs["layers"]}
-        return jax.tree.map(lambda spec, array: jax.device_put(array, NamedSharding(self.mesh, spec)),
-                            self.specs, {name: arrays[name] for name in self.specs})
+        put = lambda spec, array: jax.device_put(array, NamedSharding(self.mesh, spec))
+        return jax.tree.map(put, self.specs, {name: arrays[name] for name in self.specs})
 
     def has(self, name, number, layer=1):
         """Whether the program has this fault in this layer."""

@@ -87,7 +87,8 @@ def test_the_rank_of_a_wrong_shard_is_its_place_on_the_mesh(reference):
         there = (lax.axis_index("data") == 1) & (lax.axis_index("model") == 2)
         return local + jnp.where(there, 1, 0) if id == wrong else local
 
-    verdict = sp.judge(trace(CASE, through_shard_map(reference, mesh_of(), change, check_vma=False)))
+    passes = through_shard_map(reference, mesh_of(), change, check_vma=False)
+    verdict = sp.judge(trace(CASE, passes))
     assert verdict.first == wrong and verdict.ranks == [1 * 4 + 2]
     assert mesh_of().devices.flat[6].id == ORDER[6]
 

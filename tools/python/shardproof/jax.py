@@ -101,8 +101,8 @@ def tap(name: str, value: Any, layout: Union[str, Layout, None] = None, *,
     if name in here.names:
         raise Error("jax_tap", f"{name}: tapped twice; values of one pass have names of their own")
     if here.place != _place():
-        raise Error("jax_tap", f"{name}: JAX traces this part by itself (a loop, cond, remat, vmap, "
-                               "jit), which a tap cannot leave; use shardproof.jax.scan for "
+        raise Error("jax_tap", f"{name}: JAX traces this part by itself (a loop, cond, remat, "
+                               "vmap, jit), which a tap cannot leave; use shardproof.jax.scan for "
                                "lax.scan, or tap outside of it")
     if name.count("*") != here.depth:
         raise Error("jax_tap", f"{name}: inside of {here.depth} scans a name has a * for the step "
@@ -166,8 +166,8 @@ def scan(body: Callable[[Any, Any], Tuple[Any, Any]], init: Any, xs: Any = None,
     return carry, ys
 
 
-def trace(case: str, passes: Mapping[str, Taps], *, mesh: Union[str, Mapping[str, str], None] = None,
-          **attributes: Any) -> Trace:
+def trace(case: str, passes: Mapping[str, Taps], *,
+          mesh: Union[str, Mapping[str, str], None] = None, **attributes: Any) -> Trace:
     """The taps of each pass, {"prefill.c0": taps, "decode.1": taps}, as a Trace; with "" for taps
     whose names begin with the pass, such as "decode.*.layer0.gate" of a scan over steps. `mesh`:
     our axes of the mesh's, "data=x model=y", in this order if it is not given. The attributes are
@@ -226,12 +226,12 @@ def _layout(name: str, key: Dict[str, Any], value: Any, axes: Axes,
             raise Error("jax_layout", f"{name}: in a shard_map a tap needs a layout, \"BLF_yz\"")
         return said
     if said is None:
-        raise Error("jax_layout", f"{name}: a tap of a sharded array needs the letters of its dims, "
-                                  "\"BLF\"")
+        raise Error("jax_layout", f"{name}: a tap of a sharded array needs the letters of its "
+                                  "dims, \"BLF\"")
     spec, scans = entries(value.sharding.spec), len(key["scans"])
     if any(entry is not None for entry in spec[:scans]):
-        raise Error("jax_layout", f"{name}: the steps of its scan are cut by {value.sharding.spec}; "
-                                  "constrain it to whole steps")
+        raise Error("jax_layout", f"{name}: the steps of its scan are cut by "
+                                  f"{value.sharding.spec}; constrain it to whole steps")
     unreduced = sorted(getattr(value.sharding.spec, "unreduced", ()) or ())
     actual = Layout.from_partition_spec(said.letters, spec[scans:], axes.names, unreduced)
     if (said.partial or any(said.axes.values())) and said != actual:

@@ -24,6 +24,9 @@ _NUMBERS = st.lists(st.integers(0, 2**16 - 1), min_size=_STEPS, max_size=_STEPS)
 _MOST_SIMPLER = 64
 
 
+LayoutLike = Union[Layout, str, None]
+
+
 # While a case shrinks the same lines come again.
 _simpler = functools.lru_cache(maxsize=1024)(simpler)
 
@@ -103,24 +106,25 @@ class Run:
         self.torus = self.reference.torus
         self._data = data
 
-    def shards(self, id: str, layout: Union[Layout, str, None] = None) -> Tuple[List[Array], Layout]:
+    def shards(self, id: str, layout: LayoutLike = None) -> Tuple[List[Array], Layout]:
         """A value's shards, by rank, and their layout: this one, or one that is drawn."""
         return self._sharded(id, self.reference[id], self.reference.dims(id), layout)
 
-    def weight(self, name: str, layout: Union[Layout, str, None] = None) -> Tuple[List[Array], Layout]:
+    def weight(self, name: str, layout: LayoutLike = None) -> Tuple[List[Array], Layout]:
         """Likewise of a weight."""
         weights = self.reference.weights
         return self._sharded(name, weights[name], weights.dims[name], layout)
 
     def _sharded(self, name: str, value: Array, dims: str,
-                 layout: Union[Layout, str, None]) -> Tuple[List[Array], Layout]:
+                 layout: LayoutLike) -> Tuple[List[Array], Layout]:
         if layout is None:
-            layout = self._data.draw(layouts(dims, False, torus=self.torus, shape=value.shape), name)
+            legal = layouts(dims, False, torus=self.torus, shape=value.shape)
+            layout = self._data.draw(legal, name)
         elif isinstance(layout, str):
             layout = Layout(layout)
         return layout.shard(value, self.torus), layout
 
-    def check(self, id: str, value: Any, layout: Union[Layout, str, None] = None,
+    def check(self, id: str, value: Any, layout: LayoutLike = None,
               **attributes: Any) -> Verdict:
         """Judges what a function computed for a value, from the other values of the run: a whole
         array, or shards by rank with their layout. Raises AssertionError if it is not right."""
