@@ -344,6 +344,22 @@ def test_a_fault_is_seen_and_named_under_a_text():
     assert sp.judge(trace(lambda name, array: array)).right
 
 
+def test_of_two_lines_of_a_name_the_layers_own_says_what_is_stored(tmp_path):
+    one = next(one for one in known() if one.name == "FalconForCausalLM")
+    text = (folder() / one.text).read_text()
+    assert "mid : BLE = store(in) if parallel" in text
+    (tmp_path / "my.model").write_text(text.replace("store(in) if", "in if"))
+    config = {**example(one), "parallel_attn": False, "new_decoder_architecture": False}
+    arch = sp.Architecture.of(config, text=tmp_path / "my.model", map=folder() / one.map)
+    case = arch.case(batch=2, prompt=4, gen=1, act="bf16")
+    trace = sp.Trace(case, arithmetic="bf16", rounding="spec")
+    values = {m.value for m in arch.modules()}
+    for name, array in sp.Reference(case).items():
+        if name.partition(".")[2].partition(".")[2] in values or name.endswith("ids"):
+            trace.add(name, array)
+    assert sp.judge(trace).right
+
+
 def test_a_trace_is_judged_by_a_case_with_its_text():
     case = llama().case(batch=1, prompt=3, gen=1)
     other = llama(rope_theta=100.0).case(batch=1, prompt=3, gen=1)

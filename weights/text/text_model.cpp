@@ -152,7 +152,18 @@ void TextModel::add_values() {
   for (const TextSection section : kTextSections) {
     std::set<std::string, std::less<>> own_lines;
     const bool of_layer = section == TextSection::layer;
-    for (const TextLine& flat : flat_.section(section).lines) {
+    const auto exists = [&](const TextLine& line) {
+      for (std::int64_t layer = 0; layer < sizes_.layers; ++layer)
+        if (sizes_.has(line.guard, layer)) return true;
+      return false;
+    };
+    const std::vector<TextLine>& lines = flat_.section(section).lines;
+    for (const TextLine& flat : lines) {
+      // Of two lines of a name the row is that of one which some layer has.
+      if (of_layer && !exists(flat) &&
+          std::any_of(lines.begin(), lines.end(),
+                      [&](const auto& line) { return line.name == flat.name && exists(line); }))
+        continue;
       if (!own_lines.insert(flat.name).second) continue;
       const Expression& e = flat.expression;
       const auto is = [&](ModelOp op) { return e.kind == Expression::Kind::call && e.op == op; };
