@@ -300,6 +300,16 @@ def test_a_dump_that_begins_in_the_middle(model, tmp_path):
     assert code == 2 and "from its first step on" in err and err.count("\n") == 1
 
 
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (2, 0)])
+def test_a_step_without_tokens(model, tmp_path, shape):
+    (tmp_path / "dump").mkdir()
+    for name in ("input_ids", "model.norm.output"):
+        save_torch({"value": np.zeros(shape, np.int64), "meta": {}}, tmp_path / "dump" / (
+            f"step=0___rank=0___dump_index=0___name={name}.pt"))
+    code, _, err = judge(tmp_path / "dump", "--model", model)
+    assert code == 2 and err.startswith("shardproof: import_run: ") and err.count("\n") == 1
+
+
 def test_a_prefix_that_is_cached(model, tmp_path):
     code, _, err = steps_changed(model, tmp_path, {("seq_lens", 0): lambda v: v + 4,
                                                    ("positions", 0): lambda v: v + 4})

@@ -145,7 +145,10 @@ def _guarded(given: Mapping[str, Given], mesh: Mesh, before: Optional[Sequence[i
                 refuse("import_type", f"{name} of rank {rank} is {array.dtype} "
                                       f"{list(array.shape)}; legal: integers of one or two dims")
     try:
-        return _rows_and_ids(given, mesh, before, prompt)
+        rows, ids = _rows_and_ids(given, mesh, before, prompt)
+        if not rows.total:
+            refuse("import_run", "the step has no token; leave it out, with --steps")
+        return rows, ids
     except (ValueError, IndexError, TypeError, OverflowError) as error:
         refuse("import_run", f"the tokens of a step do not fit one another: {error}")
 
