@@ -3,9 +3,7 @@
 sources.py list FOLDER prints their paths. sources.py alone FOLDER UNITY PCH prints the commands that
 only parse each, but for the first source of each of those that the build folder UNITY compiles as
 one, and each header that has a unit of its own. What many of them include is precompiled into the
-folder PCH, and used for those that include all of it: each source sees what it includes, no more.
-sources.py parse FOLDER prints the commands that only parse what has no object file in the folder,
-where some targets were built before."""
+folder PCH, and used for those that include all of it: each source sees what it includes, no more."""
 import json
 import re
 import subprocess
@@ -26,12 +24,6 @@ def units(folder, headers=False):
         is_header = "_headers.dir" in target
         if headers if is_header else not target.startswith("tests/"):
             yield file, directory, command
-
-
-def parse(folder):
-    for file, directory, command, target in commands(folder):
-        if "_headers.dir" not in target and not Path(directory, target).exists():
-            yield f"cd '{directory}' && {command} -fsyntax-only '{file}'"
 
 
 def includes(root, file, known):
@@ -121,5 +113,5 @@ def alone(folder, unity, pch):
 if sys.argv[1] == "list":
     lines = (file for file, _, _ in units(sys.argv[2]))
 else:
-    lines = {"alone": alone, "parse": parse}[sys.argv[1]](*sys.argv[2:])
+    lines = alone(*sys.argv[2:])
 print(*lines, sep="\0", end="\0")
