@@ -297,14 +297,16 @@ def test_flags_and_sizes_of_configs(bias, mlp, tied, heads, groups, layers, widt
     weights = arch.weights(tensors)
     assert all(np.array_equal(weights[name], array) for name, array in expected.items())
     assert ("layer0.bq" in weights) == bias and ("layer0.b_out" in weights) == mlp
-    assert len(arch.modules()) == 12 * layers + 3
+    assert len(arch.modules()) == 13 * layers + 3
 
 
 def test_modules_and_values_name_each_other():
     arch = llama()
     module = arch.module_of("layer1.attn")
     assert module.name == "model.layers.1.self_attn.o_proj" and module.input
-    assert arch.values_of("model.layers.1.self_attn.o_proj") == [module]
+    shown = arch.values_of("model.layers.1.self_attn.o_proj")
+    assert shown == [module, arch.module_of("layer1.attn_out")] and not shown[1].input
+    assert arch.parameters_of(module.name) == {"wo": "weight", "bo": "bias"}
     assert [m.value for m in arch.values_of("model.norm")] == ["final_norm"]
     assert arch.module_of("layer9.q") is None and arch.values_of("model.rotary_emb") == []
     assert [m.value for m in arch.modules()[:3]] == ["embed", "layer0.norm", "layer1.norm"]

@@ -73,4 +73,5 @@ def _tables(model: Any, rows: int) -> Iterator[Tuple[Array, Array]]:
 
 def _rows(tensor: Any) -> Array:
     shards: Mapping[int, Array] = seen(tensor, None, ALL).shards
-    return next(iter(shards.values()))[0].astype(np.float32)
+    rows: Array = next(iter(shards.values()))[0].astype(np.float32)
+    return rows
