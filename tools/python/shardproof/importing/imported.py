@@ -154,7 +154,7 @@ class Imported:
             return text
         word = "rank" if len(ranks) == 1 else "ranks"
         told = _runs(ranks).replace("-", dash)
-        return re.sub(rf"^ranks? \d[\d, {dash}-]*, ", f"{word} {told}, ", text)
+        return re.sub(rf"^ranks? \d[\d, {EN_DASH}-]*, ", f"{word} {told}, ", text)
 
     def _case(self, said: Mapping[str, str]) -> Tuple[str, Dict[str, str]]:
         self._listed = len(self._dump.left)
