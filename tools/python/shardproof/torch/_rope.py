@@ -20,7 +20,10 @@ _ANGLE, _VALUE = 2.0 ** -21, 2.0 ** -23
 
 
 def in_f32(weights: Weights, text: str, model: Any) -> Weights:
-    """The weights with the tables that a model's classes compute in f32 from its config."""
+    """The weights with the tables that a model's classes compute in f32 from its config, if there
+    is a model."""
+    if model is None:
+        return weights
     names = [re.findall(rf"^weight (\w+) : PQ is {kind} .*$", text, re.M)
              for kind in ("cosines", "sines")]
     pairs = [(cos, sin) for cos, sin in zip(*names) if cos in weights and sin in weights]

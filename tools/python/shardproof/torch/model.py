@@ -113,4 +113,19 @@ def _of_directory(folder: pathlib.Path) -> Reference:
     dtype = {"float32": "f32", "bfloat16": "bf16"}.get(word)
     if dtype is None:
         raise Error("torch_dtype", f"{folder}/config.json: dtype {word}; legal: float32, bfloat16")
-    return Reference(architecture, architecture.weights(folder), dtype, config)
+    weights = in_f32(architecture.weights(folder), architecture.model, _empty(folder))
+    return Reference(architecture, weights, dtype, config)
+
+
+def _empty(folder: pathlib.Path) -> Any:
+    """The model of a directory without its numbers, for its classes; code in it is not run. None
+    if this transformers does not read it."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    try:
+        config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
+        with torch.device("meta"):
+            return AutoModelForCausalLM.from_config(config)
+    except (OSError, ValueError, KeyError):
+        return None
