@@ -3,8 +3,10 @@ and with twelve faults each. Exits with 1 on a false alarm, another first diverg
 cause; in f32 the cause has to be named in at least six of twelve."""
 import argparse
 import logging
+import pathlib
 import sys
 import time
+from importlib import metadata
 
 import numpy as np
 import torch
@@ -71,12 +73,17 @@ def main():
     options.add_argument("--types", default="float32,bfloat16")
     options.add_argument("--faults", default="", help="only those whose names contain this")
     options.add_argument("--newest", action="store_true",
-                         help="say versions alone; for an environment that requirements.txt does "
-                              "not pin")
+                         help="other versions than those that requirements.txt pins may be there")
     options = options.parse_args()
     logging.disable(logging.WARNING)
     began, wrong = time.time(), 0
-    print(f"torch {torch.__version__}, Python {sys.version.split()[0]}", flush=True)
+    versions = {name: metadata.version(name) for name in ("torch", "transformers", "numpy")}
+    print(*versions.items(), f"Python {sys.version.split()[0]}", flush=True)
+    pins = pathlib.Path(__file__).with_name("requirements.txt").read_text()
+    other = [name for name, is_there in versions.items() if f"{name}=={is_there}\n" not in pins]
+    if other and not options.newest:
+        print(f"other versions than requirements.txt pins, of {', '.join(other)}: --newest allows it")
+        return 1
     for name in options.families.split(","):
         for word in options.types.split(","):
             dtype = getattr(torch, word)

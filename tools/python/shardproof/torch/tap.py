@@ -180,9 +180,10 @@ def _mesh_of(model: Any) -> Optional[Any]:
 
 def _require_order(mesh: Any) -> None:
     ranks = [int(rank) for rank in mesh.mesh.flatten().tolist()]
-    if ranks != list(range(len(ranks))):
-        raise Error("torch_mesh", f"the mesh holds the ranks {', '.join(map(str, ranks[:8]))}...: "
-                                  "legal: all ranks in order; give tap the mesh of all of them")
+    if ranks != list(range(_world_size())):
+        few = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
+        raise Error("torch_mesh", f"the mesh of the model has the ranks {few} of {_world_size()}: "
+                                  "give tap a mesh of all of them, in order")
 
 
 def _rank() -> int:
