@@ -160,8 +160,8 @@ def test_a_bias_that_every_rank_adds(tmp_path):
     Run(tmp_path / "dump", 4, wrong={"prefill.c0.layer1.attn_out": more}).write(arch, reference)
     code, out, err = judge(tmp_path / "dump", "--model", tmp_path / "model", "--quiet")
     assert (code, err) == (1, "")
-    assert out.splitlines()[-2] == ("ranks 0\N{EN DASH}3, model.layers.1.self_attn.o_proj: the bias is "
-                                    "added 4 times")
+    assert out.splitlines()[-2] == ("ranks 0\N{EN DASH}3, model.layers.1.self_attn.o_proj: the bias "
+                                    "is added 4 times")
 
 
 @pytest.mark.parametrize("vocabulary, wrong", [(46, False), (46, True), (48, False)])
@@ -336,7 +336,8 @@ ARRAYS = st.lists(st.integers(0, 4), max_size=3).flatmap(lambda shape: st.sample
 ANYTHING = ARRAYS | NUMBERS | st.none() | st.text(max_size=3) | st.lists(NUMBERS, max_size=4) | (
     st.lists(st.text(max_size=2), max_size=3))
 DIMS = st.lists(st.sampled_from(["t", "b", "s", "h", "1", "t[cp:zigzag]", "h[tp]", "t[tp]",
-                                 "(a*b)[tp]", "h[tp:partial]", "s[cp]", "["]), max_size=4).map(" ".join)
+                                 "(a*b)[tp]", "h[tp:partial]", "s[cp]", "["]),
+                max_size=4).map(" ".join)
 
 
 @settings(max_examples=150, deadline=None)
@@ -344,16 +345,16 @@ DIMS = st.lists(st.sampled_from(["t", "b", "s", "h", "1", "t[cp:zigzag]", "h[tp]
 def test_files_of_anything_are_an_error_or_values(tmp_path_factory, data):
     """What a step's arrays and a file's meta say may be anything."""
     folder = tmp_path_factory.mktemp("any")
-    names = ["input_ids", "positions", "seq_lens", "extend_seq_lens", "cu_seqlens_q", "attention_mask",
-             "rids", "q.0", "gate.0", "logits", "out.0"]
+    names = ["input_ids", "positions", "seq_lens", "extend_seq_lens", "cu_seqlens_q",
+             "attention_mask", "rids", "q.0", "gate.0", "logits", "out.0"]
     for index in range(data.draw(st.integers(1, 6))):
         rank, step = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 2))
         info = {f"{axis}_{word}": data.draw(st.integers(0, 3)) for axis in ("tp", "cp", "pp")
                 for word in ("rank", "size")} if data.draw(st.booleans()) else data.draw(ANYTHING)
         meta = {"dims": data.draw(DIMS | ANYTHING), "sglang_parallel_info": info}
-        save_torch({"value": data.draw(ANYTHING), "meta": data.draw(st.just(meta) | ANYTHING)}, folder / (
-            f"step={step}___rank={rank}___dump_index={index}___name={data.draw(st.sampled_from(names))}"
-            ".pt"))
+        name = data.draw(st.sampled_from(names))
+        save_torch({"value": data.draw(ANYTHING), "meta": data.draw(st.just(meta) | ANYTHING)},
+                   folder / f"step={step}___rank={rank}___dump_index={index}___name={name}.pt")
     names = importing.Names.of_text(NAMES + "logits -> logits BLV\nout.{n} -> layer{n}.out BLE")
     try:
         imported = importing.read(folder, model=PRESET, names=names)
