@@ -61,7 +61,7 @@ std::string import_command(const fs::path& path) {
   const std::string word = shell_word(path.string());
   return fmt::format(
       "is {}, no trace; to judge it: python -m shardproof judge {} --model HFDIR; to make a trace "
-      "of it: python -m shardproof import {} --out t.h5 (docs/python.md)",
+      "of it: python -m shardproof import {} --out t.h5 (docs/importing.md)",
       kind, word, word);
 }
 

@@ -201,7 +201,7 @@ TEST_F(CompareUsers, NamesTheCommandThatImportsWhatIsNoTrace) {
     expect_refused("compare " + word,
                    fmt::format("is {0}, no trace; to judge it: python -m shardproof judge {1} "
                                "--model HFDIR; to make a trace of it: python -m shardproof import "
-                               "{1} --out t.h5 (docs/python.md)\n",
+                               "{1} --out t.h5 (docs/importing.md)\n",
                                kind, word));
   EXPECT_EQ(run("compare 'my dumps'").err.rfind("shardproof: compare_import: \"my dumps\" is", 0),
             0U);
