@@ -106,6 +106,22 @@ TEST(Diagnosis, OfPalmTiny) {
       "reduction missing [y]: of H_y");
 }
 
+/// Chips round their part of a parallel block's one sum, of attention and FFN, before it is
+/// reduced.
+TEST(Diagnosis, PartialSumsOfTwoTermsAreRounded) {
+  Planted p(kModel + " seed=8");
+  for (const char* axis : {"x", "y"}) {
+    const int n = kTorus.size(Axes::parse(axis));
+    const auto attn = p.parts(kAt + "attn", "layer1.wo", n);
+    const auto ffn = p.parts(kAt + "hidden", "layer1.w_out", n);
+    Planted::Value all = in_bf16(Planted::sum(attn[0], ffn[0]));
+    for (int r = 1; r < n; ++r)
+      all = Planted::sum(all, in_bf16(Planted::sum(attn[at(r)], ffn[at(r)])));
+    expect_first(p.ask(kAt + "block_out", all, kTorus, "BLE"),
+                 fmt::format("rounding [{0}]: the partial sums over {0} are rounded", axis));
+  }
+}
+
 TEST(Diagnosis, ReductionTwiceOrOverAnotherAxis) {
   Gate gate(kTorus, " seed=5");
   const Axes x = Axes::parse("x");
