@@ -17,6 +17,20 @@ def test_a_missing_rank_is_listed_and_the_rest_is_judged(model, tmp_path):
     assert code == 1 and "the rank at tp 2" in out and "has no file" in out and "0 different" in out
 
 
+@pytest.mark.parametrize("module, value", [("layers.1.input_layernorm.output", "layer1.norm"),
+                                           ("layers.1.mlp.down_proj.input", "layer1.hidden")])
+def test_a_value_without_the_file_of_one_rank_is_listed(model, tmp_path, module, value):
+    """Whether its ranks hold replicas or parts."""
+    def without(name, rank, array, meta):
+        gone = name.endswith(module) and rank == 2 and meta["step"] == 0
+        return (None if gone else array), meta
+
+    folder = dump(model, tmp_path, tp=4, change=without)
+    code, out, err = judge(folder, "--model", model)
+    assert (code, err) == (1, "") and "0 different" in out
+    assert f"  prefill.c0.{value}: rank 2 has no file of it" in out and "left out, 1:" in out
+
+
 def test_scattered_tokens_of_a_missing_rank_are_not_judged(model, tmp_path):
     folder = dump(model, tmp_path, tp=2, cp=2, lengths=(8, 8), missing=(3,))
     code, out, err = judge(folder, "--model", model)

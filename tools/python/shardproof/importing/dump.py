@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import pathlib
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -288,10 +288,33 @@ class Dump:
             for chip, array in found.shards:
                 yield Item(name, _judged(array, value), found.layout, chip, attributes, module,
                            is_input)
+            self._absent(name, set(arrays))
         except Error as error:
             self.left.append(Left(name, error.message))
         except (ValueError, IndexError, TypeError, OverflowError) as error:
             self.left.append(Left(name, f"its arrays do not fit the step: {error}"))
+
+
+    def _absent(self, name: str, ranks: Set[int]) -> None:
+        """Lists the ranks of a value's stage that have files, and none of the value."""
+        stage = self.stages[name]
+        absent = [r for r, at in sorted(self.mesh.stages.items()) if at == stage and r not in ranks]
+        if absent:
+            word = "rank" if len(absent) == 1 else "ranks"
+            has = "has" if len(absent) == 1 else "have"
+            self.left.append(Left(name, f"{word} {in_short(absent)} {has} no file of it; legal: one "
+                                        "of each rank, or its part is not judged"))
+
+
+def in_short(numbers: Sequence[int]) -> str:
+    """Ascending numbers in short: "0-3, 6"."""
+    out: List[List[int]] = []
+    for n in numbers:
+        if out and n == out[-1][-1] + 1:
+            out[-1].append(n)
+        else:
+            out.append([n])
+    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in out)
 
 
 def _numbers(what: str, value: Sequence[int]) -> FileArray:

@@ -11,7 +11,7 @@ from ..architectures import Architecture
 from ..layouts import Layout
 from ..reference import Weights, WeightsLike, weights_of
 from ..trace import EN_DASH, Trace, Verdict, judge
-from .dump import Dump, Item
+from .dump import Dump, Item, in_short
 from .folders import Left
 from .limits import PathLike, refuse
 from .names import Names
@@ -153,7 +153,7 @@ class Imported:
         if not ranks or ranks == verdict.ranks:
             return text
         word = "rank" if len(ranks) == 1 else "ranks"
-        told = _runs(ranks).replace("-", dash)
+        told = in_short(ranks).replace("-", dash)
         return re.sub(rf"^ranks? \d[\d, {EN_DASH}-]*, ", f"{word} {told}, ", text)
 
     def _case(self, said: Mapping[str, str]) -> Tuple[str, Dict[str, str]]:
@@ -225,17 +225,6 @@ class Imported:
         """The verdict on the trace; `options` are those of shardproof.judge."""
         weights = self._model.weights() if self._model.given else None
         return judge(self.trace(), weights, **options)
-
-
-def _runs(numbers: Sequence[int]) -> str:
-    """Ascending numbers in short: "0-3, 6"."""
-    out: List[List[int]] = []
-    for n in numbers:
-        if out and n == out[-1][-1] + 1:
-            out[-1].append(n)
-        else:
-            out.append([n])
-    return ", ".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in out)
 
 
 def _chip(text: str) -> Tuple[int, int, int]:
