@@ -130,6 +130,23 @@ def test_what_spoils_one_value_costs_that_value(model, tmp_path, kind):
     assert "prefill.c0.layer0.hidden" not in values and values["prefill.c0.layer0.up"] == "within"
 
 
+def numbers_of_no_type(name, rank, value, meta):
+    wrong = name.endswith("layers.0.mlp.down_proj.input") and meta["step"] == 0
+    return (value.astype(np.uint64) if wrong else value), meta
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".h5"])
+def test_what_a_trace_does_not_take_stays_listed(model, tmp_path, suffix):
+    folder = dump(model, tmp_path, tp=2, change=numbers_of_no_type)
+    imported = importing.read(folder, model=str(model))
+    count = imported.save(tmp_path / f"t{suffix}")
+    assert count == 59 and [left.name for left in imported.left_out] == ["prefill.c0.layer0.hidden"]
+    imported.trace()
+    next(imported.items())
+    assert len(list(imported.items())) > 0
+    assert [left.name for left in imported.left_out] == ["prefill.c0.layer0.hidden"]
+
+
 @pytest.mark.parametrize("one", [0, 1])
 def test_ranks_that_differ_in_shape_or_dims(model, tmp_path, one):
     def spoil(name, rank, value, meta):

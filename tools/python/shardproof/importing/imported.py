@@ -88,11 +88,13 @@ class Imported:
         self._types: Dict[str, int] = {}
         self.case, self.attributes = self._case(case)
         self._trace: Optional[Trace] = None
+        self._values: Set[str] = set()      # names that the trace has
+        self._failed: List[Left] = []       # what the trace, or a file of it, does not take
 
     @property
     def left_out(self) -> List[Left]:
-        """Complete once the trace was made."""
-        return list(self._dump.left)
+        """Complete once the trace was made. What several readings find is there once."""
+        return list(dict.fromkeys(self._dump.left + self._failed))
 
     @property
     def ranks(self) -> Dict[Tuple[int, int, int], int]:
@@ -101,7 +103,6 @@ class Imported:
 
     def items(self) -> Iterator[Item]:
         """What goes into the trace, one chip of one value after another."""
-        del self._dump.left[self._listed:]
         return self._dump.items(self._extents)
 
     def rank(self, name: str, chip: Sequence[int], index: Sequence[int] = ()) -> Optional[int]:
@@ -157,7 +158,6 @@ class Imported:
         return re.sub(rf"^ranks? \d[\d, {EN_DASH}-]*, ", f"{word} {told}, ", text)
 
     def _case(self, said: Mapping[str, str]) -> Tuple[str, Dict[str, str]]:
-        self._listed = len(self._dump.left)
         keys = {"torus": self._dump.mesh.torus, **keys_of(list(self._dump.steps.values()))}
         attributes: Dict[str, str] = {}
         stored = self._stored()
@@ -194,7 +194,7 @@ class Imported:
         """The trace, which holds all values."""
         if self._trace is None:
             trace = Trace(self.case, **self.attributes)
-            failed: Dict[str, str] = {}
+            failed: Set[str] = set()
             for item in self.items():
                 if item.name in failed:
                     continue
@@ -205,8 +205,11 @@ class Imported:
                               parameters={} if item.is_input else
                               self._model.parameters(item.module), **said)
                 except Error as error:
-                    failed[item.name] = error.message
-                    self._dump.left.append(Left(item.name, error.message))
+                    failed.add(item.name)
+                    self._failed.append(Left(item.name, error.message))
+                else:
+                    self._values.add(item.name)
+            self._values -= failed
             self._trace = trace
         return self._trace
 
@@ -215,11 +218,8 @@ class Imported:
         Raises Error import_out for another suffix."""
         if pathlib.Path(path).suffix in (".h5", ".hdf5"):
             self.trace().save(path)
-            return len({item.name for item in self.items()})
-        late: List[Left] = []
-        count = save_npz(self.items(), self.case, self.attributes, path, late)
-        self._dump.left += late
-        return count
+            return len(self._values)
+        return save_npz(self.items(), self.case, self.attributes, path, self._failed)
 
     def judge(self, **options: Any) -> Verdict:
         """The verdict on the trace; `options` are those of shardproof.judge."""

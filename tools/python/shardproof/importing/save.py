@@ -65,7 +65,7 @@ def save_npz(items: Iterable[Item], case: str, attributes: Mapping[str, str], pa
     said: Dict[str, Any] = {"format": "shardproof trace", "version": 1, "case": line, **attributes}
     if text:
         said["text_of_model"] = text
-    names = set()
+    names, failed = set(), set()
     try:
         handle, temporary = tempfile.mkstemp(target.suffix, ".shardproof-", target.parent)
         os.close(handle)
@@ -76,6 +76,7 @@ def save_npz(items: Iterable[Item], case: str, attributes: Mapping[str, str], pa
                     file.add(item)
                     names.add(item.name)
                 except Error as error:
+                    failed.add(item.name)
                     left.append(Left(item.name, error.message))
             file.close(said)
             os.chmod(temporary, 0o644)
@@ -85,4 +86,4 @@ def save_npz(items: Iterable[Item], case: str, attributes: Mapping[str, str], pa
             raise
     except OSError as error:
         refuse("import_out", f"{target} cannot be written: {error.strerror or error}")
-    return len(names)
+    return len(names - failed)
