@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shardproof import importing
+from shardproof.importing.command import main
 from dump_runs import dump, judge, model, references
 from torch_files import Call, save_torch
 
@@ -145,6 +146,14 @@ def test_what_a_trace_does_not_take_stays_listed(model, tmp_path, suffix):
     next(imported.items())
     assert len(list(imported.items())) > 0
     assert [left.name for left in imported.left_out] == ["prefill.c0.layer0.hidden"]
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".h5"])
+def test_import_of_what_is_not_whole_exits_with_1(model, tmp_path, suffix, capsys):
+    folder, out = dump(model, tmp_path, tp=2, change=numbers_of_no_type), tmp_path / f"t{suffix}"
+    assert main("import", [str(folder), "--model", str(model), "--out", str(out)]) == 1
+    told = capsys.readouterr().out
+    assert "left out, 1:" in told and ": 59 values of " in told and out.exists()
 
 
 @pytest.mark.parametrize("one", [0, 1])

@@ -73,6 +73,10 @@ def _print_left(left: Sequence[Left], all_of_them: bool) -> None:
         print(_printable(f"  {', '.join(shown)}{more}: {reason}"))
 
 
+def _code(imported: Imported) -> int:
+    return 1 if any(left.spoils for left in imported.left_out) else 0
+
+
 def _run(verb: str, arguments: Sequence[str]) -> int:
     given = _parser(verb).parse_args(arguments)
     imported = read(given.directory, model=given.model, weights=given.weights, names=given.names,
@@ -81,7 +85,7 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
         count = imported.save(given.out)
         _print_left(imported.left_out, True)
         print(f"{given.out}: {count} values of {imported.case.splitlines()[0]}")
-        return 0
+        return _code(imported)
     verdict = imported.judge(fail_on=given.fail_on)
     sentence = imported.sentence(verdict)
 
@@ -108,7 +112,7 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
     if headline != sentence:
         print(headline)
     print(sentence)
-    return 0 if verdict.right and not any(left.spoils for left in imported.left_out) else 1
+    return _code(imported) if verdict.right else 1
 
 
 def main(verb: str, arguments: Sequence[str]) -> int:
