@@ -2,16 +2,13 @@
 from __future__ import annotations
 
 import argparse
-import html
 import sys
-from typing import List, NoReturn, Optional, Sequence
-from xml.sax import saxutils
+from typing import NoReturn, Optional, Sequence
 
 from .._library import Error
 from .folders import Left
 from .imported import Imported, read
-
-_FEW = 8
+from .reports import Reports, lines_of, printable
 
 
 class _Parser(argparse.ArgumentParser):
@@ -54,23 +51,16 @@ def _steps(text: Optional[str]) -> "Optional[tuple[int, int]]":
     return int(words[0]), int(words[-1])
 
 
-def _printable(text: str) -> str:
-    """Names of others could hold control characters."""
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
 def _print_left(left: Sequence[Left], all_of_them: bool) -> None:
-    """What is not judged by its reasons; of names that no line has a few, as they spoil nothing."""
-    if not left:
-        return
-    print(f"left out, {len(left)}:")
-    by_reason: "dict[tuple[str, bool], List[str]]" = {}
-    for one in left:
-        by_reason.setdefault((one.reason, one.spoils), []).append(one.name)
-    for (reason, spoils), names in by_reason.items():
-        shown = names if all_of_them and spoils else names[:_FEW]
-        more = "" if len(shown) == len(names) else f" and {len(names) - len(shown)} more"
-        print(_printable(f"  {', '.join(shown)}{more}: {reason}"))
+    if left:
+        print(f"left out, {len(left)}:")
+        for line in lines_of(left, all_of_them):
+            print(f"  {line}")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _code(imported: Imported) -> int:
@@ -89,18 +79,13 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
     verdict = imported.judge(fail_on=given.fail_on)
     sentence = imported.sentence(verdict)
 
-    def told(text: str) -> str:
-        """The text with the ranks of the dump in place of the torus's."""
-        for form in (str, html.escape, saxutils.escape):
-            text = text.replace(form(verdict.sentence), form(sentence))
-        return text
-
-    for path, form in ((given.html, verdict.html), (given.junit, verdict.junit)):
-        if path:
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(told(form()))
+    reports = Reports(verdict.sentence, sentence, imported.left_out)
+    if given.html:
+        _write(given.html, reports.html(verdict.html()))
+    if given.junit:
+        _write(given.junit, reports.junit(verdict.junit()))
     if given.annotations:
-        print(told(verdict.annotations()), end="")
+        print(reports.annotations(verdict.annotations()), end="")
     table = verdict.table(quiet=given.quiet)
     if table.endswith(f"\n{verdict.sentence}\n"):
         table = table[:-len(verdict.sentence) - 1]
@@ -110,8 +95,8 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
         print("ranks above are places on the torus; those of the dump are:")
     headline = imported.headline(verdict)
     if headline != sentence:
-        print(headline)
-    print(sentence)
+        print(printable(headline))
+    print(printable(sentence))
     return _code(imported) if verdict.right else 1
 
 
@@ -120,5 +105,5 @@ def main(verb: str, arguments: Sequence[str]) -> int:
     try:
         return _run(verb, arguments)
     except (Error, OSError) as error:
-        print(f"shardproof: {_printable(str(error))}", file=sys.stderr)
+        print(f"shardproof: {printable(str(error))}", file=sys.stderr)
         return 2
