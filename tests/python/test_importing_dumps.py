@@ -368,3 +368,13 @@ def test_a_config_alone_reads_with_weights_elsewhere(model, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     code, out, err = judge(folder, "--model", tmp_path / "config.json", "--weights", model)
     assert (code, err) == (0, ""), out
+
+
+def test_entries_of_the_config_that_are_not_read_are_named(model, tmp_path):
+    folder, line = dump(model, tmp_path, tp=2), "config entries that no line of the map reads: "
+    assert line not in judge(folder, "--model", model)[1]
+    (tmp_path / "config.json").write_text(json.dumps({**CONFIG, "odd\x1b_factor": 2, "b_odd": 1}))
+    code, out, err = judge(folder, "--model", tmp_path / "config.json", "--weights", model)
+    assert (code, err) == (0, "") and out.startswith(f"{line}b_odd, odd?_factor\n")
+    imported = importing.read(folder, model=str(tmp_path / "config.json"), weights=model)
+    assert imported.unread == ["b_odd", "odd\x1b_factor"]

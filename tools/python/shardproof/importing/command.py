@@ -71,6 +71,9 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
     given = _parser(verb).parse_args(arguments)
     imported = read(given.directory, model=given.model, weights=given.weights, names=given.names,
                     ids=given.ids, case=given.case, torus=given.torus, steps=_steps(given.steps))
+    if imported.unread:
+        names = printable(", ".join(imported.unread))
+        print(f"config entries that no line of the map reads: {names}")
     if verb == "import":
         count = imported.save(given.out)
         _print_left(imported.left_out, True)

@@ -97,6 +97,13 @@ class Imported:
         return list(dict.fromkeys(self._dump.left + self._failed))
 
     @property
+    def unread(self) -> List[str]:
+        """Entries of the config that no line of the map reads, which may say what the text has
+        not."""
+        architecture = self._model.architecture
+        return [] if architecture is None else sorted(architecture.unread)
+
+    @property
     def ranks(self) -> Dict[Tuple[int, int, int], int]:
         """The rank of the dump that sits at each chip, of the first pipeline stage."""
         return {chip: rank for (stage, chip), rank in self._dump.mesh.ranks.items() if stage == 0}
