@@ -328,6 +328,15 @@ def test_names_that_no_line_has_are_listed_and_do_not_spoil(model, tmp_path):
     assert code == 0 and "no line of names has it" in out and "\x1b" not in out
 
 
+def test_module_names_with_control_characters(small, tmp_path):
+    (tmp_path / "dump").mkdir()
+    np.save(tmp_path / "dump" / "ids.npy", np.array(small["prefill.c0.ids"]))
+    np.save(tmp_path / "dump" / "odd\x1b[31mgate.0.npy", np.ones((2, 4, 16), np.float32))
+    (tmp_path / "my.names").write_text("ids -> ids\n{rest}gate.{n} -> layer{n}.gate BLF\n")
+    code, out, err = judge(tmp_path / "dump", "--model", PRESET, "--names", tmp_path / "my.names")
+    assert (code, err) == (1, "") and "odd?[31mgate.0: " in out and "\x1b" not in out
+
+
 NUMBERS = st.integers(-3, 9) | st.sampled_from([2**31, 2**62, -2**63])
 ARRAYS = st.lists(st.integers(0, 4), max_size=3).flatmap(lambda shape: st.sampled_from(
     ["int64", "int32", "float32", "bool", "uint16", "float64"]).flatmap(lambda dtype: st.lists(

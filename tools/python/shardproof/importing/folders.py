@@ -78,6 +78,10 @@ def read_file(path: pathlib.Path) -> Value:
         return read_torch(path)
     except OSError as error:
         refuse("import_container", f"{path} cannot be read: {error.strerror}")
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, MemoryError) as error:
+        # Readers refuse by name what they know to be wrong; a hostile file may have found more.
+        refuse("import_container", f"{path} is no whole {path.suffix}: {type(error).__name__} while "
+                                   "it was read; write it again")
 
 
 class Files:

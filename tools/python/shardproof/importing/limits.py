@@ -15,7 +15,8 @@ MOST_FILES = 1_000_000          # of a directory
 MOST_ENTRIES = 100_000          # of an archive
 MOST_DIRECTORY = 16 << 20       # bytes of an archive's table of contents
 MOST_PICKLE = 4 << 20           # bytes of data.pkl
-MOST_HEADER = 100 << 20         # bytes of a header of safetensors, as its own readers allow
+MOST_HEADER = 16 << 20          # bytes of a header of safetensors
+MOST_WORDS = 16 * MOST_ENTRIES  # lists, objects and their entries in it, each a small object
 MOST_NPY_HEADER = 10_000        # bytes of a header of npy, as NumPy allows
 MOST_VALUE = 4 << 30            # bytes of one value
 MOST_UNPACKED = 64 << 20        # bytes of a value that is larger than what is stored of it
@@ -49,6 +50,8 @@ def count_of(what: str, shape: Tuple[int, ...]) -> int:
         refuse("import_limit", f"{what} has {len(shape)} dims; at most {MOST_DIMS}")
     count = 1
     for n in shape:
+        if not -1 << 62 < n < 1 << 62:
+            refuse("import_container", f"{what} has a dim of more than 62 bits")
         if n < 0:
             refuse("import_container", f"{what} has a dim of {n} elements")
         count *= n

@@ -23,6 +23,7 @@ _NUMBERS = {"K": "<B", "M": "<H", "J": "<i", "G": ">d", "h": "<B", "j": "<I", "q
 _TEXTS = {"X": "<I", "\x8c": "<B", "\x8d": "<Q", "B": "<I", "C": "<B", "\x8e": "<Q", "T": "<I",
           "U": "<B", "\x8a": "<B", "\x8b": "<I"}
 _KEYS = (str, int, float, bytes, type(None))  # whose hash takes no time
+_MOST_ARGUMENTS = 16  # a call copies them, and a pickle can call a million times
 _CONSTANTS = {"N": None, "\x88": True, "\x89": False}
 
 
@@ -85,6 +86,9 @@ class _Machine:
             return function
         if not isinstance(function, Global) or not isinstance(arguments, tuple):
             self.broken("a call of what is no function")
+        if len(arguments) > _MOST_ARGUMENTS:
+            return Refused(f"it holds {function.name} with {len(arguments)} arguments; at most "
+                           f"{_MOST_ARGUMENTS}")
         try:
             return function.make(*arguments)
         except (TypeError, ValueError, OverflowError):
@@ -199,6 +203,6 @@ class _Machine:
 def read_pickle(what: str, data: bytes, known: Mapping[str, Any],
                 storage: Callable[[Any], Any]) -> Any:
     """The object of a pickle. `known` gives for each global that is read what stands for it, or
-    what makes an object of its arguments, which must not copy them: a pickle can call it a million
-    times on one long tuple. `storage` makes an object of a persistent id."""
+    what makes an object of its arguments, at once and not of their depth: a pickle can call it a
+    million times. `storage` makes an object of a persistent id."""
     return _Machine(what, data, known, storage).run()

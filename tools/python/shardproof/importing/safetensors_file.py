@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Tuple, Union
 from .._library import Error
 from .arrays import FileArray, Refused, row_major
 from .element_types import SAFETENSORS
-from .limits import MOST_ENTRIES, MOST_HEADER, count_of, refuse
+from .limits import MOST_ENTRIES, MOST_HEADER, MOST_WORDS, count_of, refuse
 
 
 def _once(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
@@ -30,6 +30,9 @@ def _header(path: pathlib.Path) -> Tuple[Dict[str, Any], int, int]:
         if length > MOST_HEADER:
             refuse("import_limit", f"{path} has a header of {length} bytes; at most {MOST_HEADER}")
         text = file.read(length)
+    if sum(text.count(mark) for mark in (b"{", b"[", b",")) > MOST_WORDS:
+        refuse("import_limit", f"{path} has a header of more than {MOST_WORDS} entries; write "
+                               "several files")
     try:
         header = json.loads(text.decode("utf-8"), object_pairs_hook=_once)
         if not isinstance(header, dict):
@@ -47,7 +50,7 @@ def _place(name: str, said: Any, size: int) -> Tuple[int, int]:
     places = said.get("data_offsets") if isinstance(said, dict) else None
     if not (isinstance(places, list) and len(places) == 2 and all(type(n) is int for n in places)
             and 0 <= places[0] <= places[1] <= size):
-        refuse("import_container", f"{name}: data_offsets {places!r} are no bytes of the "
+        refuse("import_container", f"{name}: data_offsets {repr(places)[:100]} are no bytes of the "
                                    f"{size} that the file has; write it again")
     return places[0], places[1]
 
@@ -57,9 +60,9 @@ def _tensor(path: pathlib.Path, name: str, said: Any, start: int, place: Tuple[i
     what = f"{path}: {name}"
     shape, word = said.get("shape"), said.get("dtype")
     if not (isinstance(shape, list) and all(type(n) is int for n in shape)):
-        refuse("import_container", f"{what} has the shape {shape!r}; write it again")
-    if word not in SAFETENSORS:
-        refuse("import_type", f"{what} has elements {word!r}; legal: {', '.join(SAFETENSORS)}")
+        refuse("import_container", f"{what} has the shape {repr(shape)[:100]}; write it again")
+    if not isinstance(word, str) or word not in SAFETENSORS:
+        refuse("import_type", f"{what} has elements {repr(word)[:100]}; legal: {', '.join(SAFETENSORS)}")
     dtype = SAFETENSORS[word]
     needed = count_of(what, tuple(shape)) * dtype.itemsize
     if needed != place[1] - place[0]:

@@ -133,7 +133,8 @@ def _rebuilt(function: Any, kind: Any, arguments: Any, state: Any = None) -> Any
         return kind
     if isinstance(kind, Global) and kind.make is _local_part:
         return _local_part(*(state if isinstance(state, tuple) and len(state) == 2 else (state,)))
-    if isinstance(function, Global) and isinstance(arguments, tuple):
+    if isinstance(function, Global) and function.make is not _rebuilt \
+            and isinstance(arguments, tuple) and len(arguments) <= 16:
         return function.make(*arguments)
     return Refused("it holds a tensor of an unknown class")
 
