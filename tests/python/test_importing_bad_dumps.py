@@ -70,6 +70,13 @@ def test_a_prefix_that_is_cached(model, tmp_path):
     assert code == 2 and "without a prefix that is cached" in err
 
 
+def test_a_prefix_that_only_some_rows_have_cached(model, tmp_path):
+    changes = {("seq_lens", 0): lambda v: None, ("seq_lens", 1): lambda v: None,
+               ("positions", 0): lambda v: np.concatenate([v[:6], v[6:] + 4])}
+    code, _, err = steps_changed(model, tmp_path, changes)
+    assert code == 2 and "rows begin at the positions [0, 4], and have [0, 0]" in err
+
+
 def test_a_step_that_lacks_one_before_is_left_out(model, tmp_path):
     code, out, err = steps_changed(model, tmp_path, {("seq_lens", 1): lambda v: v + 1})
     assert (code, err) == (1, "") and "step 1: seq_lens says that rows have [8, 8] tokens" in out
@@ -174,6 +181,15 @@ def test_broken_files_cost_their_values(model, tmp_path):
         path.write_bytes(path.read_bytes()[:i * 100])
     code, out, err = judge(folder, "--model", model)
     assert (code, err) == (1, "") and "0 different" in out and "copy it again" in out
+
+
+def test_ranks_whose_first_files_are_broken(model, tmp_path):
+    folder = dump(model, tmp_path, tp=2)
+    for rank in range(2):
+        first = sorted(folder.glob(f"step=0___rank={rank}___*"))[0]
+        first.write_bytes(first.read_bytes()[:100])
+    code, out, err = judge(folder, "--model", model)
+    assert (code, err) == (1, "") and "57 within, 0 different" in out and "left out, 1:" in out
 
 
 @pytest.mark.parametrize("arguments, label", [

@@ -19,6 +19,7 @@ from .steps import Given, Step, steps_of
 # A pass that a line of names says itself, as a step: decodes come behind all prefills.
 _DECODES = 1 << 30
 _SECOND = (".output.1", ".outputs.1", ".inputs.1")
+_SILENT = 16  # files of a rank without parallel info, after which none is asked any more
 _NO_LINE = "no line of names has it; give --names FILE"
 
 
@@ -82,22 +83,22 @@ class Dump:
         self._names = names
         self._groups: Dict[Tuple[int, str], Group] = {}
         self._places: Dict[int, Dict[str, int]] = {}
-        first: Dict[int, Record] = {}
+        records: Dict[int, List[Record]] = {}
         self._requests: Dict[int, List[Any]] = {}
         self._second: Dict[Tuple[int, str], Dict[int, Record]] = {}
         for record in records_of(directory, self.files, self.left):
             if steps is not None and not steps[0] <= record.step <= steps[1]:
                 continue
-            first.setdefault(record.rank, record)
+            records.setdefault(record.rank, []).append(record)
             self._places.setdefault(record.rank, dict(record.places))
             self._group(record)
         self._pairs()
         if not self._groups:
             refuse("import_names", f"no line of names has any of the arrays of {directory}, such "
-                                   f"as {next(iter(first.values())).name if first else 'none'}; "
+                                   f"as {next(iter(records.values()))[0].name if records else 'none'}; "
                                    "give --names FILE, or the --model that they are of")
-        self.mesh = self._mesh(first, torus, kv_heads)
-        self._missing(first)
+        self.mesh = self._mesh(records, torus, kv_heads)
+        self._missing()
         self.steps = self._steps(ids)
 
     def _group(self, record: Record) -> None:
@@ -147,28 +148,38 @@ class Dump:
         for records in self._second.values():
             self.left += [Left(record.what, _NO_LINE, False) for record in records.values()]
 
-    def _mesh(self, first: Mapping[int, Record], torus: Optional[str], kv_heads: Optional[int]
-              ) -> Mesh:
-        ranks = sorted(first)
-        if torus is not None:
-            return mesh_of_torus(torus, ranks)
-        infos: Dict[int, Info] = {}
-        for rank, record in first.items():
+    def _info(self, records: Sequence[Record], places: Mapping[str, int]) -> Info:
+        """The parallel axes that the first record says that can be read and says any."""
+        silent = 0
+        for record in records:
             try:
                 _, meta = self.files.value(record)
             except Error:
-                meta = {}
-            places = dict(record.places)
+                continue
+            info = _infos(meta, {})
+            silent += not info
+            if info or silent == _SILENT:
+                return {**_infos({}, places), **info}
+        return _infos({}, places)
+
+    def _mesh(self, records: Mapping[int, Sequence[Record]], torus: Optional[str],
+              kv_heads: Optional[int]) -> Mesh:
+        ranks = sorted(records)
+        if torus is not None:
+            return mesh_of_torus(torus, ranks)
+        infos: Dict[int, Info] = {}
+        for rank in records:
+            places = dict(records[rank][0].places)
             for key in list(places):
                 if key.endswith("_rank"):
                     places.setdefault(key[:-5] + "_size", 1 + max(
                         p.get(key, 0) for p in self._places.values()))
-            infos[rank] = _infos(meta, places)
+            infos[rank] = self._info(records[rank], places)
         if len(ranks) > 1 and not any(size > 1 for i in infos.values() for _, size in i.values()):
             infos = {rank: {"tp": (rank, max(ranks) + 1)} for rank in ranks}
         return mesh_of(infos, kv_heads)
 
-    def _missing(self, first: Mapping[int, Record]) -> None:
+    def _missing(self) -> None:
         """Lists the chips of which there is no rank."""
         x, y, z = map(int, self.mesh.torus.split("x"))
         for stage in sorted(set(self.mesh.stages.values())):

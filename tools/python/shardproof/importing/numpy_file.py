@@ -44,7 +44,7 @@ def _header(what: str, file: BinaryIO) -> _Header:
     if isinstance(kind, str) and kind in ("|V2", "<V2", "V2"):
         kind = "<u2"  # words of bf16
     if not (isinstance(kind, str) and re.fullmatch(r"[<>|=]?(f[248]|[iu][1248]|b1)", kind)):
-        said = repr(kind)[:100] if isinstance(kind, (str, list)) else type(kind).__name__
+        said = repr(kind)[:100] if isinstance(kind, str) else type(kind).__name__
         refuse("import_type", f"{what} has elements {said}; legal: floats, integers and bools: "
                               "objects would be pickles, which are not run")
     return _Header(8 + width + length, shape, np.dtype(kind), columns_first)

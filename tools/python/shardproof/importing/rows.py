@@ -129,7 +129,7 @@ def require_start(rows: Rows, before: Optional[Sequence[int]], said: Mapping[str
         else:
             starts = np.cumsum((0,) + rows.counts[:-1])
             first = [int(positions[min(s, len(positions) - 1)]) for s in starts]
-        if all(f > p for f, p in zip(first, past)):
+        if any(f > p for f, p, n in zip(first, past, rows.counts) if n):
             refuse("import_run", f"rows begin at the positions {first[:8]}, and have {past[:8]} "
                                  "tokens before; dump a request from its first step on")
 
