@@ -183,9 +183,11 @@ def test_broken_files_cost_their_values(model, tmp_path):
     assert (code, err) == (1, "") and "0 different" in out and "copy it again" in out
 
 
-def test_ranks_whose_first_files_are_broken(model, tmp_path):
-    folder = dump(model, tmp_path, tp=2)
-    for rank in range(2):
+@pytest.mark.parametrize("ranks, how", [
+    ([1], dict(tp=2)), ([0, 1, 2, 3], dict(tp=2, cp=2, lengths=(8, 8)))])
+def test_ranks_whose_first_files_are_broken(model, tmp_path, ranks, how):
+    folder = dump(model, tmp_path, **how)
+    for rank in ranks:
         first = sorted(folder.glob(f"step=0___rank={rank}___*"))[0]
         first.write_bytes(first.read_bytes()[:100])
     code, out, err = judge(folder, "--model", model)
