@@ -66,6 +66,29 @@ def test_blocks_of_any_dims_in_any_order(order, cut, data):
     assert bool(found.owners) == zigzag
 
 
+@pytest.mark.parametrize("counts, held", [
+    ((8, 8), [[0, 1, 6, 7], [8, 9, 14, 15], [2, 3, 4, 5], [10, 11, 12, 13]]),
+    ((4, 8), [[0, 3, 4], [5, 10, 11], [1, 2, 6], [7, 8, 9]]),
+    ((8,), [[0, 1], [6, 7], [2, 3], [4, 5]])])
+def test_a_zigzag_of_each_row_of_which_tp_ranks_hold_parts(counts, held):
+    """As Megatron does: a cp rank's tokens of all rows, one behind another, are cut over tp."""
+    on, rows, total = mesh(cp=2, tp=2), Rows(counts, (0,) * len(counts), sum(counts)), sum(counts)
+    packed = np.arange(1, 8 * total + 1, dtype=np.float32).reshape(total, 8)
+    found = arranged([packed[h] for h in held], "BLE", "t[cp:zigzag,sp] h", rows, on)
+    for _, array in found.shards:
+        for row, first, n in zip(array, np.cumsum((0,) + counts), counts):
+            assert np.array_equal(row[:n], packed[first:first + n])
+    owners = found.owners[0, 0, 0]
+    assert [owners[r, p] for r, n in enumerate(counts) for p in range(n)] == [
+        next(rank for rank, tokens in enumerate(held) if t in tokens) for t in range(total)]
+
+
+def test_a_zigzag_within_blocks_of_several_rows_is_refused():
+    on, rows = mesh(tp=2, cp=2), Rows((8, 8), (0, 0), 16)
+    with pytest.raises(sp.Error, match="do not divide"):
+        arranged([np.ones((4, 8))] * 4, "BLE", "t[sp,cp:zigzag] h", rows, on)
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(1, 3), min_size=1, max_size=4), st.booleans(), st.integers(0, 2))
 def test_packed_tokens_come_into_their_rows(quarters, zigzag, padding):

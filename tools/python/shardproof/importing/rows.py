@@ -55,8 +55,9 @@ def chunk(index: Array, n: int, block: int, zigzag: bool) -> Optional[Array]:
 def tokens_of(total: int, segments: Sequence[int], cuts: Sequence[Tuple[int, int, bool]],
               held: int) -> Optional[Array]:
     """The numbers of the tokens that a rank holds, -1 for padding at the end. `cuts` are (ranks,
-    number, zigzag), major to minor; a zigzag cuts each segment by itself; `held` is how many the
-    array has. None if the tokens cannot be divided so."""
+    number, zigzag), major to minor; a zigzag cuts each segment by itself, any other cut what the
+    cuts before it leave as a whole, behind which no zigzag can follow; `held` is how many the array
+    has. None if the tokens cannot be divided so."""
     ranks = 1
     for n, _, _ in cuts:
         ranks *= n
@@ -70,12 +71,14 @@ def tokens_of(total: int, segments: Sequence[int], cuts: Sequence[Tuple[int, int
     else:
         parts = [np.concatenate([np.arange(total), np.full(whole - total, -1)])]
     for n, block, zigzag in cuts:
+        if not zigzag:
+            parts = [np.concatenate(parts)]
+        elif len(parts) != len(segments):
+            return None
         cut = [chunk(part, n, block, zigzag) for part in parts]
         if any(c is None for c in cut):
             return None
         parts = [c for c in cut if c is not None]
-        if not zigzag and len(parts) > 1:
-            return None if n > 1 and len(cuts) == 1 else np.concatenate(parts)
     out: Array = np.concatenate(parts)
     return out
 
