@@ -175,6 +175,18 @@ def test_ranks_that_differ_in_shape_or_dims(model, tmp_path, one):
     assert ("ranks must have blocks of one size" if one else "rank 1 't f[tp]'") in out
 
 
+def test_broken_files_of_one_name_are_told_apart(model, tmp_path):
+    folder = dump(model, tmp_path, tp=2)
+    for rank in range(2):
+        (folder / f"rank{rank}").mkdir()
+        (folder / f"rank{rank}" / "x.npy").write_bytes(b"x")
+    code, out, err = judge(folder, "--model", model)
+    assert (code, err) == (1, "") and "  rank0/x.npy: " in out and "  rank1/x.npy: " in out
+    alone = importing.folders.Files(), []
+    assert not list(importing.folders.records_of(folder / "rank0" / "x.npy", *alone))
+    assert [left.name for left in alone[1]] == ["x.npy"]
+
+
 def test_broken_files_cost_their_values(model, tmp_path):
     folder = dump(model, tmp_path, tp=2)
     for i, path in enumerate(sorted(p for p in folder.iterdir() if "layers.1.mlp" in p.name)):

@@ -191,7 +191,8 @@ def records_of(directory: pathlib.Path, files: Files, left: List[Left]) -> Itera
         try:
             keys = list(_leaves(files.root(path), (), [MOST_ENTRIES]))
         except Error as error:
-            left.append(Left(path.name, error.message))
+            inside = path.relative_to(directory) if path != directory else path.name
+            left.append(Left(str(inside), error.message))
             continue
         name, step, rank, places = _place(path, directory, keys == [()])
         for key in keys:

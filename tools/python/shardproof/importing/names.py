@@ -30,7 +30,7 @@ class Match(NamedTuple):
 
 
 _ASKED = re.compile(r"(.+?)(\.inputs?(?:\.0)?|\.outputs?(?:\.0)?)?")
-_PLACES = {"n": r"(?P<n>\d{1,6})", "step": r"(?P<step>\d{1,6})", "rest": r".*?"}
+_PLACES = {"n": r"(?P<n>\d{1,6})", "step": r"(?P<step>\d{1,6})", "rest": r"(?P<rest>.*?)"}
 _OUTPUTS = r"(?:\.outputs?(?:\.0)?)?"
 _INPUTS = r"\.inputs?(?:\.0)?"
 _DROPPED = ("non_intrusive__", "forward_batch_info.", "forward_batch_info__")
