@@ -247,6 +247,29 @@ def test_weights_of_the_program(reference):
     assert sp.judge(trace).first == "prefill.c0.layer0.up"
 
 
+def test_arrays_that_were_left_out_fail_and_are_said(reference):
+    trace = trace_of(reference)
+    trace.unseen.append("layer9.q: the model has no module q_proj")
+    verdict = sp.check(trace)
+    assert verdict.unseen[-1] == trace.unseen[0]
+    assert verdict.table().endswith("not shown: layer9.q: the model has no module q_proj\n")
+    trace.left.append("decode.1.layer0.up: an array of [3, 5] does not say how it is cut")
+    for more in ("", ", and 1 more"):
+        with pytest.raises(AssertionError) as error:
+            sp.check(trace)
+        first, *_, last = str(error.value).splitlines()
+        assert first == f"Not shown to be right: seen, but not judged: {trace.left[0]}{more}"
+        assert last.startswith(("seen, but", "  ")) and trace.left[-1] in error.value.verdict.unseen
+        assert not error.value.verdict.right and error.value.verdict.first is None
+        assert "seen, but not judged: decode.1.layer0.up" in error.value.verdict.table(quiet=True)
+        trace.left.append("decode.1.layer1.up: another")
+    # A value that is wrong comes first.
+    trace = trace_of(reference, change=lambda n, s: [a + 1 for a in s]
+                     if n == "decode.1.layer0.up" else s)
+    trace.left.append("decode.1.layer1.up: another")
+    assert sp.judge(trace).headline.startswith("ranks 0-5, decode.1.layer0.up: ")
+
+
 def test_the_first_verdict_that_fails_is_given(reference):
     trace = trace_of(reference)
     assert sp.judge(trace, fail_on="unlikely").right

@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import pathlib
 import re
+import textwrap
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._arrays import encoded
@@ -29,12 +30,18 @@ class Trace:
         trace = Trace("torus=2x2x2 model=palm-tiny batch=2 prompt=4 gen=1")
         trace.add("prefill.c0.layer0.gate", shards, layout="BLF_yz partialsum-x")
         print(judge(trace).table())
+
+    Who has arrays that cannot be added says so in `left`, a line each with its name and the reason:
+    such a trace is not right. `unseen` are lines of what it could not show, which fail nothing. A
+    file that is written has neither.
     """
 
     def __init__(self, case: str, **attributes: Any) -> None:
         self.case = case
         self.weights: Optional[Weights] = None
         self.modules: Dict[str, Place] = {}
+        self.left: List[str] = []
+        self.unseen: List[str] = []
         line, _, text = case.partition("\n")
         said = {"format": "shardproof trace", "version": "1", "case": line, **attributes}
         if text:
@@ -49,6 +56,8 @@ class Trace:
         trace.case = ""
         trace.weights = None
         trace.modules = {}
+        trace.left = []
+        trace.unseen = []
         trace._handle = make("dump_load", str(path))
         trace._lent = []
         return trace
@@ -115,9 +124,11 @@ class Cause(NamedTuple):
 class Verdict:
     """What `compare` says of a trace."""
 
-    def __init__(self, handle: Handle, modules: Optional[Mapping[str, Place]] = None) -> None:
+    def __init__(self, handle: Handle, trace: Optional[Trace] = None) -> None:
         self._handle = handle
-        self._modules = dict(modules or {})
+        self._modules = {} if trace is None else dict(trace.modules)
+        self._left = [] if trace is None else list(trace.left)
+        self._unseen = [] if trace is None else list(trace.unseen)
         self.json: Dict[str, Any] = json.loads(self._form("json"))
 
     def _form(self, form: str) -> str:
@@ -126,8 +137,9 @@ class Verdict:
 
     @property
     def right(self) -> bool:
-        """Whether it exits with 0: every value that was judged is right, and some was."""
-        return bool(self.json["verdict"] == "right")
+        """Whether it exits with 0: every value that was judged is right, and some was, and every
+        array that was seen is in the trace."""
+        return bool(self.json["verdict"] == "right") and not self._left
 
     def __bool__(self) -> bool:
         return self.right
@@ -151,7 +163,10 @@ class Verdict:
     @property
     def headline(self) -> str:
         """The sentence in the program's own words, where the trace has them: ranks, module and
-        cause."""
+        cause. If nothing is wrong but arrays were left out, it says that."""
+        if self._left and self.json["verdict"] == "right":
+            more = f", and {len(self._left) - 1} more" if len(self._left) > 1 else ""
+            return f"Not shown to be right: seen, but not judged: {self._left[0]}{more}"
         place = self._modules.get(self.first or "")
         if place is None:
             return self.sentence
@@ -197,11 +212,17 @@ class Verdict:
         left = [f"{v['name']}: {v.get('why', '')}" for v in self.json["values"]
                 if v["fit"] == "not judged"]
         unknown = [f"{v['name']}: {v['why']}" for v in self.json["unknown"]]
-        return [*map(str, self.json["not_shown"]), *left, *unknown]
+        return [*map(str, self.json["not_shown"]), *left, *unknown, *self._left, *self._unseen]
 
     def table(self, quiet: bool = False) -> str:
-        """What the program prints, in 80 columns; quiet: of values that are wrong alone."""
-        return self._form("quiet" if quiet else "text")
+        """What the program prints, in 80 columns; quiet: of values that are wrong alone. At its
+        end what is not in the trace: `left`, and unless quiet, `unseen`."""
+        text = self._form("quiet" if quiet else "text")
+        for title, lines in (("seen, but not judged", self._left),
+                             ("not shown", [] if quiet else self._unseen)):
+            text += "".join(textwrap.fill(f"{title}: {line}", 80, subsequent_indent="  ") + "\n"
+                            for line in lines)
+        return text
 
     def html(self) -> str:
         """One page for a browser."""
@@ -241,12 +262,12 @@ def judge(trace: TraceLike, weights: Optional[WeightsLike] = None, *, case: Opti
     elif weights is not None:
         model = call("case", case or trace.case)["model"] if isinstance(weights, dict) else ""
         handle = weights_of(model, weights)._handle
-    return Verdict(make("compare", trace._handle, handle, json.dumps(request)), trace.modules)
+    return Verdict(make("compare", trace._handle, handle, json.dumps(request)), trace)
 
 
 def check(trace: TraceLike, weights: Optional[WeightsLike] = None, **options: Any) -> Verdict:
-    """Judges a trace; raises AssertionError if it is not right, whose first line is the ranks, the
-    value and the cause."""
+    """Judges a trace; raises AssertionError if it is not right, whose first line is the headline:
+    the ranks, the value and the cause, or that arrays were left out."""
     verdict = judge(trace, weights, **options)
     if not verdict.right:
         fix = f"\nWhat to do: {verdict.remedy}." if verdict.remedy else ""

@@ -53,7 +53,8 @@ class Shown:
 
 
 def trace_of(run: Run, greedy: bool, attributes: Mapping[str, Any]) -> Tuple[Trace, List[str]]:
-    """The trace of a run, and in words what could not be put into it."""
+    """The trace of a run, and in words what could not be put into it. A cache that an architecture
+    keeps in another form than the text's is only `unseen`."""
     values: Values = {}
     for number, one in enumerate(run.passes):
         _add_pass(run, number, one, values)
@@ -76,7 +77,19 @@ def trace_of(run: Run, greedy: bool, attributes: Mapping[str, Any]) -> Tuple[Tra
         why = _add(trace, name, shown, said, axes)
         if why:
             left.append(f"{name}: {why}")
+            (trace.unseen if _other_cache(run, name, shown) else trace.left).append(left[-1])
     return trace, left
+
+
+def _other_cache(run: Run, name: str, shown: Shown) -> bool:
+    """Whether a cache holds the slots of a window alone, or the heads of all queries."""
+    shape, extents = shown.value.shape, shown.extents
+    if not name.endswith("_cache") or len(shape) != 4:
+        return False
+    if run.reference.config.get("sliding_window") and shape[2] < extents["M"]:
+        return True
+    return extents.get("K", extents["H"]) != extents["H"] and cuts_of_shape(
+        shape, [extents[a] for a in "BHMQ"], run.sizes) is not None
 
 
 def _add_pass(run: Run, number: int, one: Pass, values: Values) -> None:

@@ -17,8 +17,8 @@ from ._tensors import ALL, seen
 
 
 class Reference:
-    """The unsharded model that a run is judged by. `given` says in words what its text has not,
-    and is taken as an operand; `dtype` is that of its values, "f32" or "bf16"."""
+    """The unsharded model that a run is judged by. `given` are entries of the config that no text
+    has: they are listed, and what they do is not judged; `dtype` is that of its values, "f32" or "bf16"."""
 
     def __init__(self, architecture: Architecture, weights: Weights, dtype: str,
                  config: Mapping[str, Any]) -> None:
@@ -43,7 +43,7 @@ class Reference:
 
     @property
     def given(self) -> List[str]:
-        """What the architecture's text does not say of this config."""
+        """The entries of the config that no text has."""
         return [f"{name} = {value!r}" for name, value in self.architecture.unread.items()]
 
     def has(self, value: str) -> bool:

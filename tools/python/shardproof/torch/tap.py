@@ -102,9 +102,13 @@ class Tap:
     def trace(self, *, greedy: bool = False, **attributes: Any) -> Trace:
         """The run as a Trace. `greedy`: each pass's ids after the first are the tokens of the
         greatest logits, and judged as such. What else is said are attributes of
-        docs/trace-format.md. What could not be put into it is in `left`, with the reason."""
+        docs/trace-format.md. What could not be put into it is in `left`, with the reason, and in
+        the trace's `left`, so that it is not right, or in its `unseen` if the architecture does not
+        show it; so are missing modules and entries of the config that no text has."""
         run = Run(self.reference, self.passes, self.sizes, self._says_sums)
         trace, self.left = trace_of(run, greedy, {**self.reference.attributes, **attributes})
+        trace.unseen += [*self.missing, *(f"the config's {entry}: no text has it"
+                                          for entry in self.reference.given)]
         return trace
 
     def _see(self, tensor: Any) -> Seen:

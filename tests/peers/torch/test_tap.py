@@ -1,0 +1,66 @@
+"""What a tap leaves out or refuses, on one rank: nothing is dropped without a word."""
+import pytest
+import torch
+import transformers
+
+import shardproof as sp
+import shardproof.torch as spt
+
+IDS = torch.arange(16).reshape(2, 8)
+
+
+@pytest.fixture
+def model():
+    return spt.shrink(transformers.LlamaConfig(), ranks=1)
+
+
+def run(model, *passes, reference=None):
+    """The tap of a run of passes, which share a cache."""
+    with spt.tap(model, reference or spt.reference(model)) as tap, torch.no_grad():
+        cache = {}
+        for ids in passes:
+            cache = {"cache": model(ids, use_cache=True, **cache).cache}
+    return tap
+
+
+def shorten(tap, values, name, axis):
+    """What was seen under a name, but for the last element of an axis."""
+    whole = values[name]
+    value = whole[1] if isinstance(whole, tuple) and len(whole) == 2 else whole
+    value = value._replace(shards={rank: array.take(range(array.shape[axis] - 1), axis)
+                                   for rank, array in value.shards.items()})
+    values[name] = value if value.__class__ is whole.__class__ else (whole[0], value)
+
+
+def test_an_array_of_no_readable_layout_fails(model):
+    tap = run(model, IDS)
+    assert sp.check(tap.trace()).right
+    shorten(tap, tap.passes[0].values, "layer0.q", -1)
+    with pytest.raises(AssertionError) as caught:
+        sp.check(tap.trace())
+    first = str(caught.value).splitlines()[0]
+    assert first.startswith("Not shown to be right: seen, but not judged: prefill.c0.layer0.q: an "
+                            "array of [2, 8, ")
+    assert tap.left == tap.trace().left and tap.left[0] in caught.value.verdict.unseen
+
+
+def test_a_short_cache_fails_but_of_a_window(model):
+    tap = run(model, IDS)
+    shorten(tap, tap.passes[0].heads, "layer1.k_cache", 2)
+    assert not sp.judge(tap.trace()).right
+    tap.reference.config["sliding_window"] = 7
+    assert sp.check(tap.trace()).unseen[-1].startswith("prefill.c0.layer1.k_cache: ")
+    assert tap.left != [] and tap.trace().left == []
+
+
+def test_missing_modules_and_entries_are_listed(model):
+    model.config.own_entry = 3
+    reference = spt.reference(model)
+    mlp = model.model.layers[1].mlp
+    fused = mlp.down_proj
+    mlp.forward = lambda x: fused(mlp.act_fn(mlp.gate_proj(x)) * mlp.up_proj(x))
+    del mlp.down_proj
+    verdict = sp.check(run(model, IDS, reference=reference).trace())
+    assert verdict.unseen[-2:] == [
+        "layer1.ffn_out: the model has no module model.layers.1.mlp.down_proj",
+        "the config's own_entry = 3: no text has it"]
