@@ -163,6 +163,13 @@ def test_a_value_is_added_once(line):
         trace.add("b", np.zeros(2), "L", chip=(1, 0, 0))
 
 
+@pytest.mark.parametrize("count", [0, 5, 7])
+def test_a_list_has_a_shard_for_each_chip(line, count):
+    with pytest.raises(sp.Error, match=f"a: {count} shards for 6 chips") as error:
+        sp.Trace(line).add("a", [np.zeros(2)] * count, "B")
+    assert error.value.label == "dump_value"
+
+
 def test_what_does_not_fit_costs_its_own_value(reference):
     trace = sp.Trace(reference.case)
     for name, value in reference.items():

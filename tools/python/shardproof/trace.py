@@ -8,7 +8,7 @@ import textwrap
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._arrays import encoded
-from ._library import Handle, call, make
+from ._library import Error, Handle, call, make
 from .reference import PathLike, Weights, WeightsLike, weights_of
 
 
@@ -78,7 +78,8 @@ class Trace:
         is what the program calls the place that it is of, and `parameters` what it calls weights
         there, {"bo": "bias"}. `copy=False`: arrays are read where they are, if the library has
         their type and they are row-major; they must not change before the trace is judged. Raises
-        Error dump_value for a type that cannot be read, or what is added twice."""
+        Error dump_value for a type that cannot be read, what is added twice, or a list of another
+        number of shards than chips."""
         if module is not None:
             self.modules[name] = Place(module, dict(parameters or {}))
         if layout is not None:
@@ -91,7 +92,11 @@ class Trace:
             for at, shard in value.items():
                 self._add(name, shard, attributes, tuple(at), copy)
         elif isinstance(value, list):
-            for at, shard in zip(self._chips(), value):
+            chips = self._chips()
+            if len(value) != len(chips):
+                raise Error("dump_value", f"{name}: {len(value)} shards for {len(chips)} chips: "
+                                          "give a shard for each, or with chip= one alone")
+            for at, shard in zip(chips, value):
                 self._add(name, shard, attributes, at, copy)
         else:
             self._add(name, value, attributes, None if chip is None else tuple(chip), copy)

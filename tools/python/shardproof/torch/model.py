@@ -18,7 +18,8 @@ from ._tensors import ALL, seen
 
 class Reference:
     """The unsharded model that a run is judged by. `given` are entries of the config that no text
-    has: they are listed, and what they do is not judged; `dtype` is that of its values, "f32" or "bf16"."""
+    has: they are listed, and what they do is not judged. `dtype` is that of its values, "f32" or
+    "bf16"."""
 
     def __init__(self, architecture: Architecture, weights: Weights, dtype: str,
                  config: Mapping[str, Any]) -> None:
