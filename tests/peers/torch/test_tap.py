@@ -64,3 +64,32 @@ def test_missing_modules_and_entries_are_listed(model):
     assert verdict.unseen[-2:] == [
         "layer1.ffn_out: the model has no module model.layers.1.mlp.down_proj",
         "the config's own_entry = 3: no text has it"]
+
+
+@pytest.mark.parametrize("more, said", [
+    ({"attention_mask": torch.tensor([[0, 1, 1, 1, 1, 1, 1, 1], [1] * 8])}, "padded rows"),
+    ({"position_ids": torch.tensor([[0, 0, 1, 2, 3, 4, 5, 6], list(range(8))])}, "not 0 to 7"),
+    ({"position_ids": torch.arange(1, 9)[None]}, "other positions")])
+def test_padded_rows_are_an_error(model, more, said):
+    with spt.tap(model, spt.reference(model)), torch.no_grad():
+        with pytest.raises(sp.Error, match=said) as caught:
+            model(IDS, *more.values()) if "attention_mask" in more else model(IDS, **more)
+    assert caught.value.label == "torch_passes"
+
+
+def test_masks_of_ones_and_positions_that_go_on_are_right(model):
+    with spt.tap(model, spt.reference(model)) as tap, torch.no_grad():
+        cache = model(IDS, attention_mask=torch.ones(2, 8), position_ids=torch.arange(8)[None],
+                      use_cache=True).cache
+        model(IDS[:, :1], attention_mask=torch.ones(2, 9, dtype=torch.int64), cache=cache,
+              position_ids=torch.tensor([[8], [8]]))
+    assert sp.check(tap.trace()).right
+
+
+@pytest.mark.parametrize("more", [{}, {"cache": None}, {"cache": transformers.DynamicCache()}])
+def test_a_second_prompt_is_an_error(model, more):
+    with spt.tap(model, spt.reference(model)) as tap, torch.no_grad():
+        model(IDS)
+        with pytest.raises(sp.Error, match="a second prompt: tap each run by itself") as caught:
+            model(IDS, **more)
+    assert caught.value.label == "torch_passes" and len(tap.passes) == 1

@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from .._library import Error
 from ..trace import Trace
 from ._attention import watch
+from ._inputs import CACHES, inputs_of, require_one_run
 from ._modules import Place, Show, places, tensor_in
 from ._run import Pass, Run
 from ._tensors import ALL, Seen, seen
@@ -114,7 +115,7 @@ class Tap:
     def _see(self, tensor: Any) -> Seen:
         return seen(tensor, self._mesh, self._rank)
 
-    def _begin(self, _: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
+    def _begin(self, model: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
         ids = kwargs.get("input_ids", args[0] if args else None)
         if ids is None:
             raise Error("torch_passes", "the model is called without input_ids: values that begin "
@@ -122,7 +123,11 @@ class Tap:
         if len(self.passes) >= _MOST_PASSES:
             raise Error("torch_passes", f"more than {_MOST_PASSES} passes: close the tap, or judge "
                                         "fewer")
-        self._open = Pass(self._see(ids), {}, {}, {})
+        row = self._see(ids)
+        if len(row.shape) == 2:
+            require_one_run(inputs_of(model, args, kwargs), row.shape[1],
+                            sum(one.ids.shape[-1] for one in self.passes), self._see)
+        self._open = Pass(row, {}, {}, {})
 
     def _input_hook(self, place: Place) -> Any:
         def hook(_: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
@@ -208,7 +213,7 @@ def _world_size() -> int:
 
 def _caches(output: Any, kwargs: Dict[str, Any]) -> List[Tuple[Any, Any]]:
     """Keys and values of each layer, as the library of this or of an earlier year keeps them."""
-    for name in ("cache", "past_key_values"):
+    for name in CACHES:
         cache = getattr(output, name, None)
         cache = kwargs.get(name) if cache is None else cache
         if cache is None:
