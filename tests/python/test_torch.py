@@ -15,7 +15,8 @@ import shardproof.torch as spt
 from shardproof.torch._classes import Role, role_of
 from shardproof.torch._mesh import PARTIAL, WHOLE, Axes, Cut, dims, layout, letters, local_shape
 from shardproof.torch._pattern import part_of
-from shardproof.torch._tensors import cuts_of_shape
+from shardproof.torch._tensors import Seen, cuts_of_shape
+from shardproof.torch._trace import Shown
 
 EXTENTS = {"B": 2, "L": 8, "E": 64, "H": 16, "K": 4, "G": 4, "Q": 8, "F": 96, "M": 8}
 
@@ -99,6 +100,23 @@ def test_parts_of_fused_results(pattern, take, wanted):
     assert part.cut(np.arange(8).reshape(1, 1, 8), small).ravel().tolist() == wanted
     two = {**small, "H": 4, "K": 2}
     assert part.cut(np.arange(8).reshape(1, 1, 8), two).ravel().tolist() == wanted
+
+
+@pytest.mark.parametrize("pattern, width, why", [
+    ("BL([HQ,KQ,KQ])", 4, "placements cut the fused"), ("BL(K[G,1,1]Q)", 8, ""),
+    ("BL(K[G,1,1]Q)", 4, "a rank has 4 of the fused dim, whose groups are of 8")])
+def test_placements_cut_a_fused_result_into_blocks(pattern, width, why):
+    """Two ranks have K and V of 1 head each, or of all heads the half."""
+    small = {"B": 1, "L": 1, "H": 4, "K": 2, "G": 2, "Q": 2}
+    plain, part = part_of(pattern, 0, "BLHQ")
+    blocks = {rank: np.ones((1, 1, width), np.float32) for rank in range(2)}
+    shown = Shown(Seen(blocks, (Cut("S", 2),), part=part), plain, small, [2])
+    assert shown.why.startswith(why) and (shown.cuts is None) == bool(why)
+    whole = np.ones((1, 1, 16), np.float32)
+    assert Shown(Seen({0: whole}, (WHOLE,), part=part), plain, small, [2]).why == ""
+    # A plain tensor is what an engine's own layer returns: the same share of each part.
+    fused = {rank: np.ones((1, 1, 8), np.float32) for rank in range(2)}
+    assert Shown(Seen(fused, part=part), plain, small, [2]).cuts == (Cut("S", 2),)
 
 
 def test_a_part_by_groups_has_the_letters_of_heads():

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import re
-from typing import List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -29,6 +29,21 @@ class Part(NamedTuple):
         if not self.parts:
             return value
         return value._replace(part=self)
+
+    def why_not(self, value: Seen, extents: Dict[str, int]) -> str:
+        """Why `cut` cannot read the part on each rank; "" if it can. Placements cut the fused dim
+        into blocks one after another, which are the same share of each part only where letters
+        stand before the bracket."""
+        total = sum(_product(part + self.after, extents) for part in self.parts)
+        last = len(value.shape) - 1
+        if not self.before and any(cut.kind == "S" and cut.dim == last
+                                   for cut in value.cuts or ()):
+            return (f"placements cut the fused [{','.join(self.parts)}] into blocks one after "
+                    "another, of which none is a share of each part: cut each part by itself")
+        if self.before and value.shape[-1] % total:
+            return (f"a rank has {value.shape[-1]} of the fused dim, whose groups are of {total}: "
+                    "give each rank whole groups")
+        return ""
 
     def cut(self, array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]",
             extents: "dict[str, int]") -> "np.ndarray[tuple[int, ...], np.dtype[np.generic]]":

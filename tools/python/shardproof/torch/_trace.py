@@ -21,7 +21,8 @@ class Shown:
     def __init__(self, value: Seen, pattern: str, extents: Dict[str, int],
                  sizes: Sequence[int]) -> None:
         self.value, self.pattern, self.extents = value, pattern, extents
-        if value.part is not None:
+        self.why = "" if value.part is None else value.part.why_not(value, extents)
+        if value.part is not None and not self.why:
             value = value._replace(part=None, shards={
                 rank: value.part.cut(a, extents) for rank, a in value.shards.items()})
             self.value = value
@@ -29,7 +30,7 @@ class Shown:
         if len(value.shape) == len(whole) - 1 and dims(pattern)[:2] == ["B", "L"]:  # packed tokens
             self.value = value._replace(shards={
                 rank: a.reshape(extents["B"], -1, a.shape[-1]) for rank, a in value.shards.items()})
-        self.cuts = self._cuts(whole, sizes)
+        self.cuts = None if self.why else self._cuts(whole, sizes)
 
     def _cuts(self, whole: List[int], sizes: Sequence[int]) -> Optional[Tuple[Cut, ...]]:
         value = self.value
@@ -146,6 +147,8 @@ def _last(value: Seen) -> Seen:
 
 def _add(trace: Trace, name: str, shown: Shown, said: Mapping[str, Any], axes: Axes) -> str:
     """Adds a value; otherwise returns why not."""
+    if shown.why:
+        return shown.why
     if shown.cuts is None:
         return (f"an array of {list(shown.value.shape)} does not say how {shown.pattern} is cut: "
                 "keep it a DTensor")
