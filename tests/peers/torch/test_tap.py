@@ -93,3 +93,30 @@ def test_a_second_prompt_is_an_error(model, more):
         with pytest.raises(sp.Error, match="a second prompt: tap each run by itself") as caught:
             model(IDS, **more)
     assert caught.value.label == "torch_passes" and len(tap.passes) == 1
+
+
+def test_a_module_that_is_called_twice_is_listed(model):
+    mlp = model.model.layers[1].mlp
+    forward = mlp.forward
+    mlp.forward = lambda x: forward((forward(2 * x), x)[1])
+    tap = run(model, IDS)
+    verdict = sp.check(tap.trace())
+    line = "layer1.gate: layers.1.mlp.gate_proj is called several times in a pass, of which the " \
+           "last is judged"
+    assert line in tap.left and line in verdict.unseen and not tap.trace().left
+
+
+def test_what_rank_0_has_not_seen_is_kept(model):
+    """Of a model in two stages each rank has its own layers."""
+    first, second = run(model, IDS), run(model, IDS)
+    for rank, one in enumerate((first, second)):
+        for seen in one.passes:
+            for values in (seen.values, seen.early, seen.heads):
+                for name in [n for n in values if n.startswith(f"layer{1 - rank}")]:
+                    del values[name]
+    first.missing, second.missing = ["layer1.q: none", "embed: none"], ["embed: none"]
+    before = set(first.passes[0].values)
+    joined = first.join([second])
+    assert "layer1.q" not in before and "layer1.q" in joined.passes[0].values
+    assert joined.missing == ["embed: none"] and "layer1.k_cache" in joined.passes[0].heads
+    assert "prefill.c0.layer1.q" in sp.check(joined.trace()).values

@@ -23,6 +23,7 @@ class Tap:
         self.reference = reference
         self.passes: List[Pass] = []
         self.left: List[str] = []
+        self.twice: Dict[str, str] = {}
         self._mesh = mesh if mesh is not None else _mesh_of(model)
         self._rank = _rank()
         self._open: Optional[Pass] = None
@@ -62,7 +63,7 @@ class Tap:
 
     def __getstate__(self) -> Dict[str, Any]:
         return {"reference": self.reference, "passes": self.passes, "missing": self.missing,
-                "left": self.left, "_sizes": self.sizes, "_handles": [], "_open": None,
+                "twice": self.twice, "left": self.left, "_sizes": self.sizes, "_handles": [], "_open": None,
                 "_undo": _nothing, "_says_sums": self._says_sums}
 
     def detached(self) -> "Tap":
@@ -84,7 +85,8 @@ class Tap:
         return (_world_size(),)
 
     def join(self, others: Sequence["Tap"]) -> "Tap":
-        """Takes over what the other ranks' taps of the same run have seen."""
+        """Takes over what the other ranks' taps of the same run have seen, also what only some of
+        them did."""
         for other in others:
             if len(other.passes) != len(self.passes):
                 raise Error("torch_ranks", f"one rank has seen {len(self.passes)} passes, another "
@@ -92,12 +94,12 @@ class Tap:
             for mine, theirs in zip(self.passes, other.passes):
                 mine.ids.shards.update(theirs.ids.shards)
                 for here, there in ((mine.values, theirs.values), (mine.early, theirs.early)):
-                    for name, (_, value) in there.items():
-                        if name in here:
-                            here[name][1].shards.update(value.shards)
+                    for name, (show, value) in there.items():
+                        here.setdefault(name, (show, value))[1].shards.update(value.shards)
                 for name, cache in theirs.heads.items():
-                    if name in mine.heads:
-                        mine.heads[name].shards.update(cache.shards)
+                    mine.heads.setdefault(name, cache).shards.update(cache.shards)
+            self.twice.update(other.twice)
+            self.missing = [line for line in self.missing if line in other.missing]
         return self
 
     def trace(self, *, greedy: bool = False, **attributes: Any) -> Trace:
@@ -108,7 +110,8 @@ class Tap:
         show it; so are missing modules and entries of the config that no text has."""
         run = Run(self.reference, self.passes, self.sizes, self._says_sums)
         trace, self.left = trace_of(run, greedy, {**self.reference.attributes, **attributes})
-        trace.unseen += [*self.missing, *(f"the config's {entry}: no text has it"
+        self.left += [f"{value}: {why}" for value, why in self.twice.items()]
+        trace.unseen += [*(f"{value}: {why}" for value, why in self.twice.items()), *self.missing, *(f"the config's {entry}: no text has it"
                                           for entry in self.reference.given)]
         return trace
 
@@ -154,10 +157,11 @@ class Tap:
         if self._open is not None:
             self._open.heads[f"layer{layer}.q_rot"] = self._see(queries)
 
-    @staticmethod
-    def _keep(into: Dict[str, Tuple[Show, Seen]], place: Place, value: Seen) -> None:
+    def _keep(self, into: Dict[str, Tuple[Show, Seen]], place: Place, value: Seen) -> None:
         for show, part in place.parts(value):
-            into.pop(show.value, None)  # a module that is called twice shows the last
+            if into.pop(show.value, None) is not None:
+                self.twice[show.value] = f"{show.path} is called several times in a pass, of " \
+                                         "which the last is judged"
             into[show.value] = show, part
 
     def _end(self, _: Any, __: Any, kwargs: Dict[str, Any], output: Any) -> None:
