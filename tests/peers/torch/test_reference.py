@@ -111,3 +111,12 @@ def test_a_rank_that_fails_is_one_sentence():
         raise ValueError("a mistake\nof two lines")
     with pytest.raises(sp.Error, match="^torch_ranks: rank 0: ValueError: a mistake$"):
         spt.ranks(2, processes=True).run(program)
+
+
+def test_the_rank_that_fails_is_named_not_those_that_wait_for_it():
+    def program(mesh):
+        if mesh.get_rank() == 1:
+            raise ValueError("a mistake")
+        torch.distributed.all_reduce(torch.ones(1))
+    with pytest.raises(sp.Error, match="^torch_ranks: rank 1: ValueError: a mistake$"):
+        spt.ranks(2, processes=True).run(program)

@@ -5,14 +5,25 @@ from __future__ import annotations
 import contextlib
 import datetime
 import multiprocessing
+import multiprocessing.connection
 import pickle
 import tempfile
-from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .._library import Error
 from .tap import Tap
 
 MeshLike = Union[None, Sequence[int], Mapping[str, int]]
+
+
+class _Result(NamedTuple):
+    """What a rank's process sends: its data, pickled, or why it failed, and whether that is because
+    of others."""
+
+    rank: int
+    why: str = ""
+    by_others: bool = False
+    data: bytes = b""
 
 
 class Ranks:
@@ -49,13 +60,17 @@ class Ranks:
                 send.close()
                 pipes.append(receive)
                 children.append(child)
-            results = [_received(rank, pipe) for rank, pipe in enumerate(pipes)]
+            results = list(_received(pipes))
             for child in children:
                 child.join()
-        failed = [why for why, _ in results if why]
+        # Where a rank fails, those that wait for it lose their connection: that is no cause. Of
+        # those that are, the lowest rank's is said, otherwise the earliest.
+        failed = sorted((one for one in results if one.why),
+                        key=lambda one: (one.by_others, 0 if one.by_others else one.rank))
         if failed:
-            raise Error("torch_ranks", failed[0])
-        values = [pickle.loads(data) for _, data in results]  # of our own children
+            raise Error("torch_ranks", failed[0].why)
+        results.sort(key=lambda one: one.rank)
+        values = [pickle.loads(one.data) for one in results]  # of our own children
         return values[0].join(values[1:]) if isinstance(values[0], Tap) else values[0]
 
     def _work(self, rank: int, folder: str, send: Any, program: Callable[..., Any],
@@ -70,11 +85,12 @@ class Ranks:
             with torch.no_grad():
                 result = program(_mesh(self.mesh), *arguments)
             kept = result if rank == 0 or isinstance(result, Tap) else None
-            send.send((None, pickle.dumps(kept)))
+            send.send(_Result(rank, data=pickle.dumps(kept)))
             dist.barrier()
             dist.destroy_process_group()
         except BaseException as error:  # whatever it is, the parent says it
-            send.send((f"rank {rank}: {type(error).__name__}: {error}".split("\n")[0], b""))
+            why = f"rank {rank}: {type(error).__name__}: {error}".split("\n")[0]
+            send.send(_Result(rank, why, _by_others(error)))
 
 
 def ranks(count: int, mesh: MeshLike = None, *, processes: Optional[bool] = None) -> Ranks:
@@ -126,9 +142,22 @@ def _mesh(mesh: Mapping[str, int]) -> Any:
     return init_device_mesh("cpu", tuple(mesh.values()), mesh_dim_names=tuple(mesh))
 
 
-def _received(rank: int, pipe: Any) -> Tuple[Optional[str], bytes]:
-    try:
-        received: Tuple[Optional[str], bytes] = pipe.recv()
-        return received
-    except EOFError:
-        return f"rank {rank}: its process ended without a word", b""
+def _received(pipes: Sequence[Any]) -> Iterator[_Result]:
+    """What the ranks send, in the order in which it arrives."""
+    waiting = dict(enumerate(pipes))
+    while waiting:
+        ready = multiprocessing.connection.wait(list(waiting.values()))
+        for rank in [rank for rank, pipe in waiting.items() if pipe in ready]:
+            try:
+                yield waiting.pop(rank).recv()
+            except EOFError:
+                yield _Result(rank, f"rank {rank}: its process ended without a word")
+
+
+def _by_others(error: BaseException) -> bool:
+    """Whether an error says that another rank is gone, or does not come."""
+    return (isinstance(error, ConnectionError)
+            or type(error).__module__.startswith("torch.distributed")
+            or type(error).__name__.startswith("Dist")
+            or any(word in str(error).lower() for word in ("gloo", "connection closed", "timed out",
+                                                           "connection reset")))
