@@ -2,6 +2,7 @@
 import pytest
 import torch
 import transformers
+from torch import nn
 
 import shardproof as sp
 import shardproof.torch as spt
@@ -120,3 +121,52 @@ def test_what_rank_0_has_not_seen_is_kept(model):
     assert "layer1.q" not in before and "layer1.q" in joined.passes[0].values
     assert joined.missing == ["embed: none"] and "layer1.k_cache" in joined.passes[0].heads
     assert "prefill.c0.layer1.q" in sp.check(joined.trace()).values
+
+
+class EngineNorm(nn.Module):
+    """A norm as engines call it: of a sum, which it also returns."""
+
+    def __init__(self, own, is_last=False):
+        super().__init__()
+        self.weight, self.own, self.is_last = own.weight, [own], is_last
+
+    def forward(self, x, residual=None):
+        x, residual = x if isinstance(x, tuple) else (x, residual)
+        if residual is None:
+            return self.own[0](x)
+        stream = x + residual
+        return self.own[0](stream) if self.is_last else (self.own[0](stream), stream)
+
+
+class EngineLayer(nn.Module):
+    """A layer as engines write it: the residual stream is handed on beside what is to be added."""
+
+    def __init__(self, own, faulty):
+        super().__init__()
+        self.self_attn, self.mlp, self.faulty = own.self_attn, own.mlp, faulty
+        self.input_layernorm = EngineNorm(own.input_layernorm)
+        self.post_attention_layernorm = EngineNorm(own.post_attention_layernorm)
+
+    def forward(self, x, **more):
+        if isinstance(x, tuple):
+            x, residual = self.input_layernorm(*x)
+        else:
+            x, residual = self.input_layernorm(x), x
+        x, residual = self.post_attention_layernorm(self.self_attn(x, **more)[0], residual)
+        return self.mlp(x), (2 * residual if self.faulty else residual)
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+def test_a_residual_kept_beside_is_added(model, faulty):
+    reference = spt.reference(model)
+    for number, layer in enumerate(model.model.layers):
+        model.model.layers[number] = EngineLayer(layer, faulty and number == 1)
+    model.model.norm = EngineNorm(model.model.norm, is_last=True)
+    tap = run(model, IDS, IDS[:, :1], reference=reference)
+    verdict = sp.judge(tap.trace())
+    assert tap.left == [] and verdict.right is not faulty
+    for value in ("layer0.mid", "layer0.out", "layer1.mid"):
+        assert verdict.values[f"prefill.c0.{value}_added+prefill.c0.{value}_residual"] == "within"
+    if faulty:
+        assert verdict.first == "prefill.c0.layer1.out_added+prefill.c0.layer1.out_residual"
+        assert verdict.module == "layers.1" and "layers.1: " in verdict.headline

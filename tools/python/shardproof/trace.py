@@ -160,9 +160,14 @@ class Verdict:
         return None if self.json["first"] is None else str(self.json["first"]["name"])
 
     @property
+    def _place(self) -> Optional[Place]:
+        """That of the first divergence; of a sum "a+b", that of its first term."""
+        return self._modules.get((self.first or "").partition("+")[0])
+
+    @property
     def module(self) -> Optional[str]:
         """The module that the first divergence is of, if the trace says it."""
-        place = self._modules.get(self.first or "")
+        place = self._place
         return None if place is None else place.module
 
     @property
@@ -172,7 +177,7 @@ class Verdict:
         if self._left and self.json["verdict"] == "right":
             more = f", and {len(self._left) - 1} more" if len(self._left) > 1 else ""
             return f"Not shown to be right: seen, but not judged: {self._left[0]}{more}"
-        place = self._modules.get(self.first or "")
+        place = self._place
         if place is None:
             return self.sentence
         ranks, _, said = self.sentence.partition(f"{self.first}: ")

@@ -98,6 +98,8 @@ def _add_pass(run: Run, number: int, one: Pass, values: Values) -> None:
     values[at + "ids"] = Shown(one.ids, "BL", extents, run.sizes), {}
     for name, (show, value) in one.values.items():
         said: Dict[str, Any] = {"module": show.path, "parameters": show.parameters}
+        if name != show.value:  # a term of it
+            said["summand_of"] = show.value.rpartition(".")[2]
         added = _ranks_added(run, value, one.early.get(name, (show, value))[1])
         if run.reference.dtype == "bf16" and added > 1:
             said["wire"] = f"bf16:{added}"

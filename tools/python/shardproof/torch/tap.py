@@ -135,34 +135,49 @@ class Tap:
     def _input_hook(self, place: Place) -> Any:
         def hook(_: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
             tensor = tensor_in(args[0] if args else next(iter(kwargs.values()), None))
+            second = args[1] if len(args) > 1 else kwargs.get("residual")
             if self._open is not None and tensor is not None:
-                self._keep(self._open.values, place, self._see(tensor))
+                self._keep(self._open.values, place, self._terms(place, tensor, second))
         return hook
 
     def _early_hook(self, place: Place) -> Any:
         def hook(_: Any, __: Any, output: Any) -> None:
             tensor = tensor_in(output)
             if self._open is not None and getattr(tensor, "placements", None) is not None:
-                self._keep(self._open.early, place, self._see(tensor))
+                terms = self._terms(place, tensor, _second_of(output))
+                if len(terms) == 1:
+                    self._keep(self._open.early, place, terms)
         return hook
 
     def _output_hook(self, place: Place) -> Any:
         def hook(_: Any, __: Any, output: Any) -> None:
             tensor = tensor_in(output)
             if self._open is not None and tensor is not None:
-                self._keep(self._open.values, place, self._see(tensor))
+                self._keep(self._open.values, place,
+                           self._terms(place, tensor, _second_of(output)))
         return hook
+
+    def _terms(self, place: Place, tensor: Any, second: Any) -> Dict[str, Seen]:
+        """What was seen, by the ends of names. Layers of engines return what their last module
+        adds, and the residual stream beside it; their norms are given both."""
+        of_stream = all(show.value.rpartition(".")[2] in ("mid", "out") for show in place.shows)
+        if not of_stream or getattr(second, "shape", None) != tensor.shape:
+            return {"": self._see(tensor)}
+        return {"_added": self._see(tensor), "_residual": self._see(second)}
 
     def _see_queries(self, layer: int, queries: Any) -> None:
         if self._open is not None:
             self._open.heads[f"layer{layer}.q_rot"] = self._see(queries)
 
-    def _keep(self, into: Dict[str, Tuple[Show, Seen]], place: Place, value: Seen) -> None:
-        for show, part in place.parts(value):
-            if into.pop(show.value, None) is not None:
-                self.twice[show.value] = f"{show.path} is called several times in a pass, of " \
-                                         "which the last is judged"
-            into[show.value] = show, part
+    def _keep(self, into: Dict[str, Tuple[Show, Seen]], place: Place,
+              terms: Dict[str, Seen]) -> None:
+        for end, value in terms.items():
+            for show, part in place.parts(value):
+                name = show.value + end
+                if into.pop(name, None) is not None:
+                    self.twice[name] = f"{show.path} is called several times in a pass, of which " \
+                                       "the last is judged"
+                into[name] = show, part
 
     def _end(self, _: Any, __: Any, kwargs: Dict[str, Any], output: Any) -> None:
         if self._open is None:
@@ -180,6 +195,10 @@ def tap(model: Any, reference: Reference, mesh: Optional[Any] = None) -> Tap:
     then hooks see DTensors before and after its styles redistribute them. `mesh` is the DeviceMesh
     of all ranks, if the model's DTensors lie on parts of it."""
     return Tap(model, reference, mesh)
+
+
+def _second_of(output: Any) -> Any:
+    return output[1] if isinstance(output, (tuple, list)) and len(output) > 1 else None
 
 
 def _nothing() -> None:
