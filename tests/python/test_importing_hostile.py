@@ -26,10 +26,9 @@ def npy(folder, shape, kind="'<f4'"):
     return folder / "a.npy"
 
 
-@pytest.mark.parametrize("shape, kind", [(f"({LONG}, {LONG})", "'<f4'"),
-                                         (f"({hex(16**8000)},)", "'<f4'"),
-                                         (f"(-{hex(16**8000)},)", "'<f4'"),
-                                         ("(1,)", hex(16**8000)), ("(1,)", "[0x" + "f" * 8000 + "]")],
+@pytest.mark.parametrize("shape, kind", [
+    (f"({LONG}, {LONG})", "'<f4'"), (f"({hex(16**8000)},)", "'<f4'"),
+    (f"(-{hex(16**8000)},)", "'<f4'"), ("(1,)", hex(16**8000)), ("(1,)", f"[{hex(16**8000)}]")],
                          ids=["decimal", "hex", "below none", "type", "types"])
 def test_numbers_of_thousands_of_digits_in_npy(tmp_path, shape, kind):
     assert "\n" not in error_of(npy(tmp_path, shape, kind)).message

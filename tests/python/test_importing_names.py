@@ -71,7 +71,8 @@ def test_the_first_line_of_a_value_wins():
     ("a -> q BL([H,K]) take 2", "it says 2"), ("a -> q BLE take 0", "no parts"),
     ("a -> q BLE take x", "legal: AXES, AXES take N"), ("a{x} -> q BLE", "{x}; legal"),
     ("a{n}{n} -> q BLE", "each once"),
-    ("{rest}a{rest} -> q BLE", "{rest}; legal, each once"), ("a -> q BLE; wrong", "'; wrong'; legal"),
+    ("{rest}a{rest} -> q BLE", "{rest}; legal, each once"),
+    ("a -> q BLE; wrong", "'; wrong'; legal"),
     ("a -> q BLE; dims t h[", "is no dim"), ("q ~ x", "legal: VALUE ~ MODULE AXES"),
     ("a -> q() BLE", "is no value"), ("a -> " + "q" * 5000, "4096")])
 def test_lines_that_are_none_have_their_number(tmp_path, line, words):

@@ -94,8 +94,9 @@ class Dump:
             self._group(record)
         self._pairs()
         if not self._groups:
+            such = next(iter(records.values()))[0].name if records else "none"
             refuse("import_names", f"no line of names has any of the arrays of {directory}, such "
-                                   f"as {next(iter(records.values()))[0].name if records else 'none'}; "
+                                   f"as {such}; "
                                    "give --names FILE, or the --model that they are of")
         self.mesh = self._mesh(records, torus, kv_heads)
         self._missing()
@@ -311,10 +312,10 @@ class Dump:
         stage = self.stages[name]
         absent = [r for r, at in sorted(self.mesh.stages.items()) if at == stage and r not in ranks]
         if absent:
-            word = "rank" if len(absent) == 1 else "ranks"
-            has = "has" if len(absent) == 1 else "have"
-            self.left.append(Left(name, f"{word} {in_short(absent)} {has} no file of it; legal: one "
-                                        "of each rank, or its part is not judged"))
+            who = f"rank {absent[0]} has" if len(absent) == 1 else (
+                f"ranks {in_short(absent)} have")
+            self.left.append(Left(name, f"{who} no file of it, and their part is not "
+                                        "judged; dump it on all of them"))
 
 
 def in_short(numbers: Sequence[int]) -> str:

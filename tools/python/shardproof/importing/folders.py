@@ -80,8 +80,8 @@ def read_file(path: pathlib.Path) -> Value:
         refuse("import_container", f"{path} cannot be read: {error.strerror}")
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError, MemoryError) as error:
         # Readers refuse by name what they know to be wrong; a hostile file may have found more.
-        refuse("import_container", f"{path} is no whole {path.suffix}: {type(error).__name__} while "
-                                   "it was read; write it again")
+        refuse("import_container", f"{path} is no whole {path.suffix}: {type(error).__name__} "
+                                   "while it was read; write it again")
 
 
 class Files:

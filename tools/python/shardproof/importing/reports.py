@@ -42,7 +42,7 @@ def lines_of(left: Sequence[Left], all_of_them: bool) -> List[str]:
 
 
 class Reports:
-    """The forms of a verdict. `sentence` is the program's, `told` the same with the dump's ranks."""
+    """The forms of a verdict. `sentence` is the program's, `told` the one with the dump's ranks."""
 
     def __init__(self, sentence: str, told: str, left: Sequence[Left]) -> None:
         self._sentence, self._told, self._left = sentence, told, left

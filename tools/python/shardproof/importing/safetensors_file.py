@@ -62,7 +62,8 @@ def _tensor(path: pathlib.Path, name: str, said: Any, start: int, place: Tuple[i
     if not (isinstance(shape, list) and all(type(n) is int for n in shape)):
         refuse("import_container", f"{what} has the shape {repr(shape)[:100]}; write it again")
     if not isinstance(word, str) or word not in SAFETENSORS:
-        refuse("import_type", f"{what} has elements {repr(word)[:100]}; legal: {', '.join(SAFETENSORS)}")
+        refuse("import_type", f"{what} has elements {repr(word)[:100]}; legal: "
+                              f"{', '.join(SAFETENSORS)}")
     dtype = SAFETENSORS[word]
     needed = count_of(what, tuple(shape)) * dtype.itemsize
     if needed != place[1] - place[0]:
