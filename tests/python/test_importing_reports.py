@@ -3,8 +3,7 @@ import xml.etree.ElementTree
 
 import pytest
 
-from shardproof.importing.folders import Left
-from shardproof.importing.reports import Reports
+from shardproof._reports import Left, Reports
 from dump_runs import dump, judge, model, off
 
 JUNIT = """<?xml version="1.0" encoding="UTF-8"?>

@@ -131,3 +131,19 @@ def test_own(shardproof):
     pytester.runpytest("-p", "shardproof.pytest_plugin", "--shardproof-report=pages", "-k",
                        "test_own").assert_outcomes(passed=1)
     assert (pytester.path / "pages" / "test_mine.py_test_own.weights.h5").exists()
+
+
+LEFT_OUT = TEST + """
+def test_left(shardproof):
+    made = trace(False)
+    made.left.append("layer0.x: no layout")
+    assert not shardproof.judge(made).right
+"""
+
+
+def test_the_kept_page_says_what_was_left_out(pytester):
+    pytester.makepyfile(test_left=LEFT_OUT)
+    pytester.runpytest("-p", "shardproof.pytest_plugin", "--shardproof-report=pages", "-k", "left")
+    kept = pytester.path / "pages" / "test_left.py_test_left.html"
+    assert "<li>layer0.x: no layout</li>" in kept.read_text()
+    assert 'name="left out"' in kept.with_suffix(".xml").read_text()

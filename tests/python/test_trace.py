@@ -260,6 +260,8 @@ def test_arrays_that_were_left_out_fail_and_are_said(reference):
     verdict = sp.check(trace)
     assert verdict.unseen[-1] == trace.unseen[0]
     assert verdict.table().endswith("not shown: layer9.q: the model has no module q_proj\n")
+    assert "<li>layer9.q: the model has no module q_proj</li>" in verdict.html()
+    assert "layer9.q" not in verdict.junit() + verdict.annotations()
     trace.left.append("decode.1.layer0.up: an array of [3, 5] does not say how it is cut")
     for more in ("", ", and 1 more"):
         with pytest.raises(AssertionError) as error:
@@ -269,6 +271,9 @@ def test_arrays_that_were_left_out_fail_and_are_said(reference):
         assert last.startswith(("seen, but", "  ")) and trace.left[-1] in error.value.verdict.unseen
         assert not error.value.verdict.right and error.value.verdict.first is None
         assert "seen, but not judged: decode.1.layer0.up" in error.value.verdict.table(quiet=True)
+        assert f"<li>{trace.left[-1]}</li>" in error.value.verdict.html()
+        assert f">{trace.left[0]}" in error.value.verdict.junit()
+        assert "left out: decode.1.layer0.up: an array" in error.value.verdict.annotations()
         trace.left.append("decode.1.layer1.up: another")
     # A value that is wrong comes first.
     trace = trace_of(reference, change=lambda n, s: [a + 1 for a in s]

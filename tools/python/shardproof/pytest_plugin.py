@@ -81,6 +81,7 @@ def _keep(judged: Judged, folder: pathlib.Path, name: str) -> None:
         trace = _trace_file(judged.trace, folder / name)
         weights = _weights_file(judged, folder / name)
         verdict = judge(trace, weights, **judged.options)
+        verdict.take_left_of(judged.verdict)
     except (Error, OSError) as error:
         warnings.warn(f"shardproof: the trace of {name} is not kept: {error}")
     (folder / f"{name}.html").write_text(verdict.html(), encoding="utf-8")

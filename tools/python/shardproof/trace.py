@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from ._arrays import encoded
 from ._library import Error, Handle, call, make
+from ._reports import Left, Reports
 from .reference import PathLike, Weights, WeightsLike, weights_of
 
 
@@ -236,15 +237,26 @@ class Verdict:
 
     def html(self) -> str:
         """One page for a browser."""
-        return self._form("html")
+        return self._reports.html(self._form("html"))
 
     def junit(self) -> str:
         """JUnit's XML."""
-        return self._form("junit")
+        return self._reports.junit(self._form("junit"))
 
     def annotations(self) -> str:
         """A line for each failure that a GitHub workflow shows."""
-        return self._form("annotations")
+        return self._reports.annotations(self._form("annotations"))
+
+    @property
+    def _reports(self) -> Reports:
+        left = [Left(line.partition(": ")[0], line.partition(": ")[2], spoils)
+                for lines, spoils in ((self._left, True), (self._unseen, False))
+                for line in lines]
+        return Reports(self.sentence, self.sentence, left)
+
+    def take_left_of(self, other: "Verdict") -> None:
+        """Takes over what another verdict's trace did not have, which its file does not say."""
+        self._left, self._unseen = list(other._left), list(other._unseen)
 
     def __repr__(self) -> str:
         return f"<Verdict: {self.sentence}>"

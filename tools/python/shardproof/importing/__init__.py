@@ -4,7 +4,7 @@
     print(imported.judge().table())
     print(imported.left_out)
 """
-from .folders import Left
+from .._reports import Left
 from .imported import Imported, read
 from .names import Names
 

@@ -6,9 +6,8 @@ import sys
 from typing import NoReturn, Optional, Sequence
 
 from .._library import Error
-from .folders import Left
+from .._reports import Left, Reports, lines_of, printable
 from .imported import Imported, read
-from .reports import Reports, lines_of, printable
 
 
 class _Parser(argparse.ArgumentParser):

@@ -8,9 +8,10 @@ import numpy as np
 
 from .._arrays import Array
 from .._library import Error
+from .._reports import Left
 from .arrange import arrange
 from .arrays import FileArray
-from .folders import Files, Left, Record, records_of
+from .folders import Files, Record, records_of
 from .limits import refuse
 from .mesh import Chip, Info, Mesh, mesh_of, mesh_of_torus
 from .names import RUN_VALUES, Match, Names, module_of

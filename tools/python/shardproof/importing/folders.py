@@ -8,6 +8,7 @@ import re
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from .._library import Error
+from .._reports import Left
 from .arrays import FileArray, Refused, Value
 from .limits import MOST_ENTRIES, MOST_FILES, refuse
 from .numpy_file import read_npy, read_npz
@@ -32,15 +33,6 @@ class Record(NamedTuple):
     @property
     def what(self) -> str:
         return f"{self.name} (step {self.step}, rank {self.rank})"
-
-
-class Left(NamedTuple):
-    """What is not judged, and why."""
-
-    name: str
-    reason: str
-    #: Whether a run that lacks it is not shown to be right: not of names that no line has.
-    spoils: bool = True
 
 
 def files_of(directory: pathlib.Path) -> List[pathlib.Path]:

@@ -7,12 +7,12 @@ import re
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from .._library import Error, call
+from .._reports import Left
 from ..architectures import Architecture
 from ..layouts import Layout
 from ..reference import Weights, WeightsLike, weights_of
 from ..trace import EN_DASH, Trace, Verdict, judge
 from .dump import Dump, Item, in_short
-from .folders import Left
 from .limits import PathLike, refuse
 from .names import Names
 from .save import save_npz

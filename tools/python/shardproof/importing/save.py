@@ -12,8 +12,8 @@ import numpy as np
 
 from .._arrays import encoded
 from .._library import Error
+from .._reports import Left
 from .dump import Item
-from .folders import Left
 from .limits import PathLike, refuse
 
 

@@ -1,14 +1,21 @@
-"""What the program writes of a verdict, with what only the dump knows: its ranks, and what was left
-out of it."""
+"""What the program writes of a verdict, with what only its trace's writer knows: its ranks, and what
+was left out."""
 from __future__ import annotations
 
 import re
-from typing import Callable, Dict, List, Sequence, Tuple
-
-from .folders import Left
+from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 _FEW = 8
 _PLACES = "Ranks below are places on the torus; the sentence above has those of the dump."
+
+
+class Left(NamedTuple):
+    """What is not judged, and why."""
+
+    name: str
+    reason: str
+    #: Whether a run that lacks it is not shown to be right: not of names that no line has.
+    spoils: bool = True
 
 
 def printable(text: str) -> str:
