@@ -2,6 +2,7 @@
 
 #include "engine/numeric/contract_kernel.inl"
 #include "engine/numeric/detail/kernels.h"
+#include "engine/numeric/sums_kernel.inl"
 
 // 16 registers: at most 12 accumulators in a tile.
 namespace {
@@ -35,6 +36,7 @@ struct Twin {
   static constexpr int kLanes = 4;
   static constexpr int kRows = 6;
   static constexpr long kPackM = 13, kPackN = 0;
+  static constexpr int kSumsRows = 2;
   static constexpr int wide(int rows) { return vectors_for(rows); }
   static Vec zero() { return _mm256_setzero_pd(); }
   static Vec splat(double x) { return _mm256_set1_pd(x); }
@@ -52,10 +54,13 @@ struct Twin {
   }
   static void store(double* p, Vec v) { _mm256_storeu_pd(p, v); }
   static void store(double* p, Vec v, Mask m) { _mm256_maskstore_pd(p, m, v); }
+  static Vec abs(Vec v) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), v); }
+  static Vec least(Vec a, Vec b) { return _mm256_min_pd(a, b); }
+  static Vec most(Vec a, Vec b) { return _mm256_max_pd(a, b); }
 };
 
 }  // namespace
 
 namespace shardproof {
-extern const Kernels kKernelsAvx2{product<Single>, product<Twin>};
+extern const Kernels kKernelsAvx2{product<Single>, product<Twin>, sums<Twin>};
 }

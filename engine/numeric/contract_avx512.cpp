@@ -2,6 +2,7 @@
 
 #include "engine/numeric/contract_kernel.inl"
 #include "engine/numeric/detail/kernels.h"
+#include "engine/numeric/sums_kernel.inl"
 
 // 32 registers: at most 24 accumulators in a tile, two for the row of b, one for a.
 namespace {
@@ -33,6 +34,7 @@ struct Twin {
   static constexpr int kLanes = 8;
   static constexpr int kRows = 12;
   static constexpr long kPackM = 13, kPackN = 0;
+  static constexpr int kSumsRows = 4;
   static constexpr int wide(int rows) { return vectors_for(rows); }
   static Vec zero() { return _mm512_setzero_pd(); }
   static Vec splat(double x) { return _mm512_set1_pd(x); }
@@ -44,10 +46,13 @@ struct Twin {
   static Vec load(const float* p, Mask m) { return _mm512_cvtps_pd(_mm256_maskz_loadu_ps(m, p)); }
   static void store(double* p, Vec v) { _mm512_storeu_pd(p, v); }
   static void store(double* p, Vec v, Mask m) { _mm512_mask_storeu_pd(p, m, v); }
+  static Vec abs(Vec v) { return _mm512_abs_pd(v); }
+  static Vec least(Vec a, Vec b) { return _mm512_min_pd(a, b); }
+  static Vec most(Vec a, Vec b) { return _mm512_max_pd(a, b); }
 };
 
 }  // namespace
 
 namespace shardproof {
-extern const Kernels kKernelsAvx512{product<Single>, product<Twin>};
+extern const Kernels kKernelsAvx512{product<Single>, product<Twin>, sums<Twin>};
 }

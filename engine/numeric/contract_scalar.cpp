@@ -3,6 +3,7 @@
 // so fusing it changes no bit. The f32 chain does not rely on that: its fma is explicit.
 #include "engine/numeric/contract_kernel.inl"
 #include "engine/numeric/detail/kernels.h"
+#include "engine/numeric/sums_kernel.inl"
 
 namespace {
 
@@ -47,10 +48,23 @@ struct Twin : Lanes<double> {
     for (int i = 0; i < kLanes; ++i) c.lane[i] += a.lane[i] * b.lane[i];
     return c;
   }
+  static constexpr int kSumsRows = 1;
+  static Vec abs(Vec v) {
+    for (double& lane : v.lane) lane = lane < 0 ? -lane : lane;
+    return v;
+  }
+  static Vec least(const Vec& a, Vec b) {
+    for (int i = 0; i < kLanes; ++i) b.lane[i] = a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i];
+    return b;
+  }
+  static Vec most(const Vec& a, Vec b) {
+    for (int i = 0; i < kLanes; ++i) b.lane[i] = a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i];
+    return b;
+  }
 };
 
 }  // namespace
 
 namespace shardproof {
-extern const Kernels kKernelsScalar{product<Single>, product<Twin>};
+extern const Kernels kKernelsScalar{product<Single>, product<Twin>, sums<Twin>};
 }

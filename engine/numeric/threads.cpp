@@ -1,5 +1,6 @@
 #include "engine/numeric/threads.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
@@ -114,6 +115,10 @@ void Threads::visit(std::int64_t n, const std::function<void(std::int64_t)>& bod
   std::unique_lock lock(pool.mutex);
   pool.done.wait(lock, [&] { return pool.busy == 0; });
   if (pool.failure) std::rethrow_exception(pool.failure);
+}
+
+int machine_threads() {
+  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
 Threads& calling_thread() {

@@ -40,6 +40,9 @@ class Threads {
   std::unique_ptr<Pool> pool_;          // null for one thread
 };
 
+/// Returns how many threads the machine runs at once, at least 1.
+int machine_threads();
+
 /// A pool of the calling thread alone.
 Threads& calling_thread();
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <sstream>
-#include <thread>
 
+#include "engine/numeric/threads.h"
 #include "tools/text/wrapped.h"
 #include "weights/base/error.h"
 #include "weights/storage/store.h"
@@ -177,7 +177,7 @@ int thread_count(int asked) {
   if (asked < 0 || asked > 1024)
     throw Error("threads_c1",
                 fmt::format("--threads {}: from 1 to 1024, or 0 for all cores", asked));
-  return asked > 0 ? asked : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return asked > 0 ? asked : machine_threads();
 }
 
 }  // namespace shardproof::tools

@@ -50,7 +50,8 @@ double of_truncation(const Terms& t, const Adding& adding) {
 
 Number bound(const Sum& sum, const DeclaredArithmetic& d, const Depth& depth) {
   const auto n = static_cast<double>(sum.count);
-  const double own = (0x1p-53 + n * 0x1p-100) * std::abs(sum.value) + n * n * 0x1p-104 * sum.size;
+  const double own =
+      (0x1p-53 + n * 0x1p-100) * std::abs(sum.value) + n * n * 0x1p-104 * sum.size + sum.error;
   const double A = sum.size * (1 + (n + 2) * 0x1p-52);
   // A single product is rounded only as its value; f64 may not hold it exactly.
   if (sum.count <= 1 && d.folded == 0 && d.wire_roundings == 0)

@@ -13,11 +13,12 @@ inline constexpr double kLambda = 10.0;
 /// The quantities of a sum's n products p that its bounds need (docs/bounds.md section 1).
 struct Sum {
   std::int64_t count = 0;  ///< n
-  double value = 0.0;      ///< s = Σp, to twice f64's digits
+  double value = 0.0;      ///< s = Σp, to twice f64's digits and `error`
   double size = 0.0;       ///< A = Σ|p|
   double range = 0.0;      ///< R of the declared order: largest minus smallest prefix sum
   /// Contributions of the factors' own radii.
   double worst = 0.0, likely = 0.0;
+  double error = 0.0;  ///< of `value`, beyond the rounding of its twice as many digits (T8)
 };
 
 /// Maximum number of roundings per product (T2); 0: unknown. A proved depth narrows both radii in

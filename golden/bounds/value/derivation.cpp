@@ -33,6 +33,8 @@ Derivation::Derivation(const Weights& weights, const Passes& passes,
 }
 
 std::vector<Derivation::Variant> Derivation::variants(const std::string&) { return {}; }
+bool Derivation::has_exact_centers(const std::string&) const { return false; }
+
 std::optional<IntervalTensor> Derivation::expected_raw(const std::string&) { return {}; }
 std::optional<IntervalTensor> Derivation::expected_scaled(const std::string&) { return {}; }
 std::optional<IntervalTensor> Derivation::expected_statistic(const Place&) { return {}; }

@@ -82,6 +82,8 @@ class Derivation {
   /// If true, derivations have exact centers: they round nothing, whatever is declared.
   virtual void make_exactly(bool exactly) = 0;
   virtual const DeclaredArithmetic& declared(const Place& place) const = 0;
+  /// Returns whether a value surely has the same centers under make_exactly as without it.
+  virtual bool has_exact_centers(const std::string& id) const;
 
   // Parts that not every model has: nullopt or nothing without them.
 

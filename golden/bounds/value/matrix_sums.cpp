@@ -4,10 +4,32 @@
 #include <array>
 #include <cmath>
 
+#include "engine/numeric/detail/kernels.h"
+
 namespace shardproof::bounds {
 namespace {
 
-constexpr std::size_t kColumns = 16;  // columns summed side by side
+constexpr std::size_t kColumns = kSumsColumns;  // columns summed side by side
+
+using See = std::function<void(std::size_t, std::size_t, const Sums&)>;
+
+/// Products to add: rows of x with a matrix, in which order, to which chips' sums.
+struct Products {
+  const std::vector<MatrixTerm>& terms;
+  const std::vector<std::size_t>& rows;
+  std::size_t columns, chips;
+};
+
+/// Copies row k of a term's matrix, from column `first` on; entries past the last column stay 0.
+void read_columns(const MatrixTerm& term, std::size_t k, std::size_t first, std::size_t count,
+                  std::size_t columns, double* to) {
+  const float* const from = term.matrix->data();
+  for (std::size_t c = 0; c < count; ++c)
+    to[c] = static_cast<double>(term.table ? from[(first + c) * term.width + k]
+                                           : from[k * columns + first + c]);
+}
+
+// ---- to twice f64's digits ----
 
 /// IntervalSum of several neighbouring columns; the matrix factor is exact.
 struct Columns {
@@ -44,44 +66,172 @@ struct Columns {
   }
 };
 
-/// Copies row k of a term's matrix, from column `first` on; entries past the last column stay 0.
-void read_columns(const MatrixTerm& term, std::size_t k, std::size_t first, std::size_t count,
-                  std::size_t columns, double* to) {
-  const float* const from = term.matrix->data();
-  for (std::size_t c = 0; c < count; ++c)
-    to[c] = static_cast<double>(term.table ? from[(first + c) * term.width + k]
-                                           : from[k * columns + first + c]);
+void add_twice(const Products& of, std::size_t tile, const See& see) {
+  const std::size_t first = tile * kColumns;
+  const std::size_t count = std::min(kColumns, of.columns - first);
+  std::vector<std::vector<std::array<double, kColumns>>> matrices;
+  for (const MatrixTerm& term : of.terms) {
+    auto& matrix = matrices.emplace_back(term.width, std::array<double, kColumns>{});
+    for (std::size_t k = 0; k < term.width; ++k)
+      read_columns(term, k, first, count, of.columns, matrix[k].data());
+  }
+  Sums sums(of.chips);
+  for (std::size_t i = 0; i < of.rows.size(); ++i) {
+    std::vector<Columns> parts(of.chips);
+    for (std::size_t t = 0; t < of.terms.size(); ++t) {
+      const MatrixTerm& term = of.terms[t];
+      for (std::size_t k = 0; k < term.width; ++k) {
+        const auto chip = term.chip.empty() ? 0 : static_cast<std::size_t>(term.chip[k]);
+        parts[chip].add(term.x->number(of.rows[i] * term.width + k), matrices[t][k].data());
+      }
+    }
+    for (std::size_t c = 0; c < count; ++c) {
+      for (std::size_t part = 0; part < parts.size(); ++part) sums[part] = parts[part].sum(c);
+      see(i, first + c, sums);
+    }
+  }
 }
+
+// ---- in f64, in blocks ----
+
+constexpr std::size_t kSlabs = 4;    // groups of columns whose rows of the matrix are read together
+constexpr std::size_t kTerms = 256;  // rows of the matrix in a panel
+constexpr std::size_t kState = kSumsState;
+
+/// Neighbouring products of one term that go to one chip.
+struct Run {
+  std::size_t term, first, count, chip;
+};
+
+std::vector<Run> runs_of(const std::vector<MatrixTerm>& terms) {
+  std::vector<Run> runs;
+  for (std::size_t t = 0; t < terms.size(); ++t) {
+    const auto chip_of = [&](std::size_t k) {
+      return terms[t].chip.empty() ? std::size_t{0} : static_cast<std::size_t>(terms[t].chip[k]);
+    };
+    for (std::size_t k = 0; k < terms[t].width; ++k) {
+      const bool same = !runs.empty() && runs.back().term == t && runs.back().chip == chip_of(k);
+      if (same && runs.back().count < kTerms)
+        ++runs.back().count;
+      else
+        runs.push_back({t, k, 1, chip_of(k)});
+    }
+  }
+  return runs;
+}
+
+/// Sums of a group of rows and columns, in f64: blocks of the matrix are converted once for all
+/// rows, and no copy of a whole matrix is made.
+class Blocks {
+ public:
+  Blocks(const Products& of, const std::vector<Run>& runs, bool range)
+      : of_(of), runs_(runs), range_(range), counts_(of.chips, 0) {
+    for (const MatrixTerm& term : of.terms)
+      exact_.push_back(std::all_of(term.x->radius.begin(), term.x->radius.end(),
+                                   [](double radius) { return radius == 0.0; }));
+    for (const Run& run : runs) counts_[run.chip] += static_cast<std::int64_t>(run.count);
+    // The state of a group of rows is about as large as a processor's own cache.
+    group_ = std::max<std::size_t>((std::size_t{1} << 20U) / (kSlabs * kState * 8 * of.chips), 4);
+  }
+
+  std::size_t tiles() const { return (of_.columns + kSlabs * kColumns - 1) / (kSlabs * kColumns); }
+
+  void add(std::size_t tile, const See& see) const {
+    const std::size_t first = tile * kSlabs * kColumns;
+    const std::size_t count = std::min(kSlabs * kColumns, of_.columns - first);
+    std::vector<double> panel(kSlabs * kTerms * kColumns), state;
+    for (std::size_t row = 0; row < of_.rows.size(); row += group_) {
+      const std::size_t rows = std::min(group_, of_.rows.size() - row);
+      state.assign(kSlabs * of_.chips * rows * kState, 0.0);
+      for (const Run& run : runs_) {
+        pack(run, first, count, panel);
+        add(run, row, rows, count, panel, state);
+      }
+      show(state, row, rows, first, count, see);
+    }
+  }
+
+ private:
+  std::size_t state_of(std::size_t slab, std::size_t chip, std::size_t rows) const {
+    return (slab * of_.chips + chip) * rows * kState;
+  }
+
+  void pack(const Run& run, std::size_t first, std::size_t count,
+            std::vector<double>& panel) const {
+    const MatrixTerm& term = of_.terms[run.term];
+    for (std::size_t slab = 0; slab * kColumns < count; ++slab) {
+      const std::size_t from = slab * kColumns, columns = std::min(kColumns, count - from);
+      for (std::size_t k = 0; k < run.count; ++k)
+        read_columns(term, run.first + k, first + from, columns, of_.columns,
+                     panel.data() + (slab * kTerms + k) * kColumns);
+    }
+  }
+
+  void add(const Run& run, std::size_t row, std::size_t rows, std::size_t count,
+           const std::vector<double>& panel, std::vector<double>& state) const {
+    const MatrixTerm& term = of_.terms[run.term];
+    std::vector<const double*> center, worst, likely;
+    for (std::size_t i = 0; i < rows; ++i) {
+      const std::size_t at = of_.rows[row + i] * term.width;
+      center.push_back(term.x->center.data() + at);
+      worst.push_back(term.x->radius.data() + at);
+      likely.push_back(term.x->likely.data() + at);
+    }
+    const bool exact = exact_[run.term];
+    const SumsRows a{center.data(), exact ? nullptr : worst.data(),
+                     exact ? nullptr : likely.data()};
+    for (std::size_t slab = 0; slab * kColumns < count; ++slab)
+      kernels_in_use().sums(static_cast<long>(rows), static_cast<long>(run.first),
+                            static_cast<long>(run.count), a,
+                            panel.data() + slab * kTerms * kColumns,
+                            state.data() + state_of(slab, run.chip, rows), range_);
+  }
+
+  void show(const std::vector<double>& state, std::size_t row, std::size_t rows, std::size_t first,
+            std::size_t count, const See& see) const {
+    Sums sums(of_.chips);
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t c = 0; c < count; ++c) {
+        for (std::size_t chip = 0; chip < of_.chips; ++chip) {
+          const double* const at =
+              state.data() + state_of(c / kColumns, chip, rows) + i * kState + c % kColumns;
+          const auto n = static_cast<double>(counts_[chip]);
+          sums[chip] = {counts_[chip],
+                        at[0],
+                        at[kColumns],
+                        at[3 * kColumns] - at[2 * kColumns],
+                        at[4 * kColumns],
+                        at[5 * kColumns],
+                        (n + 1) * 0x1p-53 * (1 + (2 * n + 8) * 0x1p-53) * at[kColumns]};
+        }
+        see(row + i, first + c, sums);
+      }
+  }
+
+  const Products& of_;
+  const std::vector<Run>& runs_;
+  bool range_;
+  std::vector<std::int64_t> counts_;
+  std::vector<bool> exact_;  // by term: whether no number has a radius
+  std::size_t group_ = 0;    // rows
+};
 
 }  // namespace
 
 void each_sum(const std::vector<MatrixTerm>& terms, const std::vector<std::size_t>& rows,
-              std::size_t columns, int chips, Threads& threads,
+              std::size_t columns, int chips, SumsNeeded needed, Threads& threads,
               const std::function<void(std::size_t, std::size_t, const Sums&)>& see) {
-  const std::size_t tiles = (columns + kColumns - 1) / kColumns;
-  threads.for_each(static_cast<std::int64_t>(tiles), [&](std::int64_t tile) {
-    const std::size_t first = static_cast<std::size_t>(tile) * kColumns;
-    const std::size_t count = std::min(kColumns, columns - first);
-    std::vector<std::vector<std::array<double, kColumns>>> matrices;
-    for (const MatrixTerm& term : terms) {
-      auto& of = matrices.emplace_back(term.width, std::array<double, kColumns>{});
-      for (std::size_t k = 0; k < term.width; ++k)
-        read_columns(term, k, first, count, columns, of[k].data());
-    }
-    Sums sums(static_cast<std::size_t>(chips));
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      std::vector<Columns> parts(static_cast<std::size_t>(chips));
-      for (std::size_t t = 0; t < terms.size(); ++t)
-        for (std::size_t k = 0; k < terms[t].width; ++k) {
-          const auto chip = terms[t].chip.empty() ? 0 : static_cast<std::size_t>(terms[t].chip[k]);
-          parts[chip].add(terms[t].x->number(rows[i] * terms[t].width + k), matrices[t][k].data());
-        }
-      for (std::size_t c = 0; c < count; ++c) {
-        for (std::size_t part = 0; part < parts.size(); ++part) sums[part] = parts[part].sum(c);
-        see(i, first + c, sums);
-      }
-    }
-  });
+  const Products of{terms, rows, columns, static_cast<std::size_t>(chips)};
+  if (needed.twice) {
+    threads.for_each(
+        static_cast<std::int64_t>((columns + kColumns - 1) / kColumns),
+        [&](std::int64_t tile) { add_twice(of, static_cast<std::size_t>(tile), see); });
+    return;
+  }
+  const std::vector<Run> runs = runs_of(terms);
+  const Blocks blocks(of, runs, needed.range);
+  threads.for_each(static_cast<std::int64_t>(blocks.tiles()),
+                   [&](std::int64_t tile) { blocks.add(static_cast<std::size_t>(tile), see); });
 }
 
 Sum total(const Sums& sums) {
@@ -96,6 +246,7 @@ Sum total(const Sums& sums) {
     all.range += sum.range;
     all.worst += sum.worst;
     all.likely += sum.likely;
+    all.error += sum.error;
   }
   all.value += low;
   return all;

@@ -23,10 +23,22 @@ struct MatrixTerm {
 /// The sums of one element, one per chip; a single one if the terms are not cut.
 using Sums = std::vector<Sum>;
 
+/// What bounds need of sums: their range (T6), and the value to twice f64's digits, without which
+/// f64 sums cannot be judged. Otherwise it has f64's own error (T8).
+struct SumsNeeded {
+  bool range = true;
+  bool twice = true;
+
+  static SumsNeeded of(const DeclaredArithmetic& declared) {
+    return {declared.order != Order::any, declared.sums == NumberFormat::f64};
+  }
+};
+
 /// Calls see(row, column, sums) for every row and column, on `threads`, with the columns in any
-/// order. Row i is rows[i] of x. `chips` is the number of partial sums.
+/// order. Row i is rows[i] of x. `chips` is the number of partial sums. Memory beside the operands
+/// is a few megabytes per thread.
 void each_sum(const std::vector<MatrixTerm>& terms, const std::vector<std::size_t>& rows,
-              std::size_t columns, int chips, Threads& threads,
+              std::size_t columns, int chips, SumsNeeded needed, Threads& threads,
               const std::function<void(std::size_t row, std::size_t column, const Sums&)>& see);
 
 /// Adds up all sums.

@@ -71,6 +71,8 @@ class Replay : public Derivation {
   std::vector<std::string> operands(const std::string& id) const override;
   IntervalTensor expected(const std::string& id) override { return derive(place_of(id)); }
   void make_exactly(bool exactly) override { exactly_ = exactly; }
+  /// Of products, if no value of the trace is rounded to 16 bits or on the wire.
+  bool has_exact_centers(const std::string& id) const override;
   std::vector<Variant> variants(const std::string& id) override;
   std::optional<IntervalTensor> expected_raw(const std::string& id) override;
   std::optional<IntervalTensor> expected_scaled(const std::string& id) override;

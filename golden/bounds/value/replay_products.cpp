@@ -216,8 +216,8 @@ std::vector<IntervalTensor> Replay::project(const Making& m, Stage stage,
   const Operations by(m.by);
   // A scale or bias follows S, so S is a value of its own.
   const bool scaled = stage != Stage::raw && (of_codes || logits);
-  each_sum(product.terms, product.rows, product.columns, product.sums(), *threads_,
-           [&](std::size_t row, std::size_t c, const Sums& sums) {
+  each_sum(product.terms, product.rows, product.columns, product.sums(), SumsNeeded::of(m.by),
+           *threads_, [&](std::size_t row, std::size_t c, const Sums& sums) {
              const double scale = !scaled ? 1.0 : logits ? logit_scale : scales.center[c];
              const Number sum = reduce_sums(product, sums, m.by);
              // A chip may scale its partial sum before it is sent, and the first chip may add the
@@ -271,8 +271,8 @@ std::optional<std::vector<IntervalTensor>> Replay::expected_partials(const std::
   const auto terms = static_cast<std::size_t>(product.split_terms);
   by.wire_roundings = 0;
   std::vector<IntervalTensor> parts(at(torus_->size(axes)), IntervalTensor(product.shape));
-  each_sum(product.terms, product.rows, product.columns, product.sums(), *threads_,
-           [&](std::size_t r, std::size_t c, const Sums& sums) {
+  each_sum(product.terms, product.rows, product.columns, product.sums(), SumsNeeded::of(by),
+           *threads_, [&](std::size_t r, std::size_t c, const Sums& sums) {
              const Grouped grouped = group(sums, product.extents, terms, some);
              for (std::size_t chip = 0; chip < parts.size(); ++chip)
                parts[chip].set(

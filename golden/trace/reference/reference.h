@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "engine/numeric/threads.h"
 #include "golden/bounds/text/text_lines.h"
 #include "golden/bounds/value/replay.h"
 #include "golden/trace/reference/token_ids.h"
@@ -33,6 +34,8 @@ class Reference {
   /// Returns the random draws of a pass's tokens; null if it samples none.
   const Draws* draws(const std::string& pass) const;
   bounds::Derivation& replay() { return *replay_; }
+  /// The threads on which the trace is judged: all of the machine.
+  Threads& threads() { return threads_; }
   /// Returns the lines of a text's model; null for one of keys.
   const bounds::TextLines* lines() const { return lines_.get(); }
   /// Returns whether the trace has all of a checkpoint.
@@ -53,6 +56,7 @@ class Reference {
   bounds::IntervalTensor added_up(const DumpedValue& dumped, bounds::IntervalTensor whole) const;
 
   const Claim& claim_;
+  Threads threads_{machine_threads()};
   Passes passes_;
   Weights weights_;
   TokenIds ids_;

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <thread>
 #include <utility>
 
+#include "engine/numeric/threads.h"
 #include "golden/bounds/number/rounding.h"
 #include "golden/compare/reach_meter.h"
 #include "golden/rerun/exact.h"
@@ -105,7 +105,8 @@ class Weighing {
   }
   std::vector<std::vector<double>> distances(const rerun::Arithmetic& arithmetic,
                                              const std::vector<rerun::RequestedValue>& all) {
-    return rerun::distances(question(arithmetic), all, kRuns, claim_.source_case.seed, threads_);
+    return rerun::distances(question(arithmetic), all, kRuns, claim_.source_case.seed,
+                            reference_.threads());
   }
 
   /// Asks for the whole value; only elements that the trace has count.
@@ -125,7 +126,7 @@ class Weighing {
   const Tensor* exact(const Subject& s) {
     if (reference_.on_same_ids(s.pass)) return reference_.exact(s.last ? s.whole() : s);
     if (!other_)
-      other_ = rerun::exact_of(question({}), claim_.source_case.numerics, thread_count());
+      other_ = rerun::exact_of(question({}), claim_.source_case.numerics, machine_threads());
     const auto found = other_->checkpoints.find(s.id);
     return found == other_->checkpoints.end() ? nullptr : &found->second;
   }
@@ -179,17 +180,12 @@ class Weighing {
     }
   }
 
-  static int thread_count() {
-    return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  }
-
   const Values& values_;
   const Claim& claim_;
   Reference& reference_;
   Passes passes_;
   std::map<std::string, IntTensor> ids_;
   std::optional<oracle::Answer> other_;
-  Threads threads_{thread_count()};
 };
 
 }  // namespace
