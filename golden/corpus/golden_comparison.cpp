@@ -113,10 +113,10 @@ DumpedValue held_value(const std::string& name, const dump::Value& value, const 
   for (const dump::Arrays::Shard& shard : arrays.shards) {
     const auto chip = static_cast<std::size_t>(shard.chip);
     for (std::size_t i = 0; i < right.shards[chip].size(); ++i)
-      dumped.shards[chip].push_back(shard.stored->at(shard.first + i));
+      dumped.shards[chip].own().push_back(shard.stored->at(shard.first + i));
     judged_elements(right.layout, right.shape, torus, shard.chip,
                     [&](std::int64_t, std::int64_t global) {
-                      dumped.places[chip].push_back(global);
+                      dumped.places[chip].own().push_back(global);
                       return false;
                     });
   }

@@ -34,9 +34,7 @@ std::shared_ptr<const OracleMemo::Known> ask_oracle(const Case& c, const Passes&
                                                     const std::vector<std::int64_t>& row_ids,
                                                     const Weights* given, int threads) {
   // Use the case's model: a weights file's may differ in keys that do not affect weights.
-  Weights weights = given != nullptr ? Weights(c.model, {given->all().begin(), given->all().end()},
-                                               given->stored_type())
-                                     : generated_weights(c);
+  Weights weights = given != nullptr ? given->with_config(c.model) : generated_weights(c);
   IntTensor prompt =
       generate_prompt(c.model, c.seed, passes.batch(), passes.prompt(), passes.prefix());
   Numerics numerics = c.numerics;

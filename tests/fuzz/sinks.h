@@ -20,6 +20,10 @@ class CountingSink : public Sink {
     must(!piece.empty() && piece.size() <= missing_);
     missing_ -= piece.size();
   }
+  void in_file(std::uint64_t) override {
+    must(missing_ > 0);
+    missing_ = 0;
+  }
   void unread(std::string_view, const Attributes&, std::string_view why) override {
     complete();
     must(!why.empty());

@@ -55,7 +55,7 @@ std::string mesh_grid(const Comparison& of, const Row& row) {
         const int chip = (x * Y + y) * Z + z;
         const auto part = row.wrong_parts.find(chip);
         const bool wrong = part != row.wrong_parts.end();
-        const std::vector<double>& shard = dumped.shards[static_cast<std::size_t>(chip)];
+        const dump::Numbers& shard = dumped.shards[static_cast<std::size_t>(chip)];
         out += fmt::format("<td title=\"chip {}, rank {}: {} of {} elements wrong\">{}{}</td>",
                            escaped(torus.name(chip)), rank_of(of, torus, chip),
                            wrong ? part->second.wrong : 0, shard.size(),

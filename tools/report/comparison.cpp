@@ -27,9 +27,7 @@ Weights given_weights(const Weights& given, const std::string& name, const Case&
   if (!same_model(model, c.model))
     throw Error("weights_model", fmt::format("{} is of model {}, the trace of {}", name,
                                              print_model(given.config()), print_model(c.model)));
-  return oracle::as_stored(
-      Weights(c.model, {given.all().begin(), given.all().end()}, given.stored_type()),
-      c.numerics.weights);
+  return oracle::as_stored(given.with_config(c.model), c.numerics.weights);
 }
 
 /// Returns the weights as stored for the run: given, a file's, or generated from the case's seed.

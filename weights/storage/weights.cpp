@@ -46,12 +46,20 @@ void require_each(const WeightSpec& spec, const Tensor& tensor, std::string_view
 
 Weights::Weights(ModelConfig config, std::map<std::string, Tensor> tensors, NumberFormat type)
     : config_(std::move(config)), type_(type) {
-  tensors_.merge(tensors);
+  std::map<std::string, Tensor, std::less<>> of;
+  of.merge(tensors);
+  tensors_ = std::make_shared<const std::map<std::string, Tensor, std::less<>>>(std::move(of));
+}
+
+Weights Weights::with_config(ModelConfig config) const {
+  Weights of = *this;
+  of.config_ = std::move(config);
+  return of;
 }
 
 const Tensor& Weights::at(std::string_view name) const {
-  const auto found = tensors_.find(name);
-  if (found == tensors_.end()) {
+  const auto found = tensors_->find(name);
+  if (found == tensors_->end()) {
     throw Error("weights_name", fmt::format("{} has no weight {:?}", print_model(config_), name));
   }
   return found->second;

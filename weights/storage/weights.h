@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -13,7 +14,7 @@
 namespace shardproof {
 
 /// A model's weights, unsharded and row-major, by registry name. If stored as int8, the matrices
-/// that have scales hold codes: whole numbers from -127 to 127.
+/// that have scales hold codes: whole numbers from -127 to 127. Copies share the tensors.
 class Weights {
  public:
   /// Takes the tensors without validating them; `type` is f32 or int8.
@@ -25,12 +26,14 @@ class Weights {
   /// Returns the weight called `name`, e.g. "layer0.wq". Throws Error("weights_name", ...) if there
   /// is none.
   const Tensor& at(std::string_view name) const;
-  const std::map<std::string, Tensor, std::less<>>& all() const { return tensors_; }
+  const std::map<std::string, Tensor, std::less<>>& all() const { return *tensors_; }
+  /// Returns the same tensors as those of another config.
+  Weights with_config(ModelConfig config) const;
 
  private:
   ModelConfig config_;
   NumberFormat type_;
-  std::map<std::string, Tensor, std::less<>> tensors_;
+  std::shared_ptr<const std::map<std::string, Tensor, std::less<>>> tensors_;
 };
 
 /// Throws Error: "weights_name" (missing or surplus), "weights_shape" (names tensor, expected and

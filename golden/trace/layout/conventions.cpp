@@ -65,6 +65,12 @@ std::int64_t Place::operator()(std::int64_t theirs) {
   return element;
 }
 
+bool Place::changes_nothing() const {
+  for (std::size_t d = 0; d < dim_.size(); ++d)
+    if (dim_[d] != d) return false;
+  return padded_ == subject_.shape && claim_.heads.empty() && !in_pairs_;
+}
+
 std::vector<double> units_of(const Subject& s, const Claim& claim, const Weights& weights) {
   const auto all = [&](double unit) {
     return std::vector<double>(static_cast<std::size_t>(element_count(s.shape)), unit);

@@ -23,6 +23,8 @@ class Place {
   /// Returns the row-major element of the model's value, or kNone. `theirs` is row-major in the
   /// writer's global shape.
   std::int64_t operator()(std::int64_t theirs);
+  /// Returns whether each element is the model's of the same number.
+  bool changes_nothing() const;
 
  private:
   const Subject& subject_;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,6 +42,14 @@ class File {
   }
 
   std::uint64_t size() const { return size_; }
+
+  /// Returns the file's bytes, to be read where they are needed; null if the system maps none.
+  std::shared_ptr<const void> mapped() const {
+    if (size_ == 0) return nullptr;
+    void* const at = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file_.get(), 0);
+    if (at == MAP_FAILED) return nullptr;
+    return {at, [size = size_](const void* from) { ::munmap(const_cast<void*>(from), size); }};
+  }
 
   bool begins(std::string_view with, std::uint64_t at) const {
     char found[8] = {};
@@ -107,13 +116,19 @@ std::vector<std::string> in_order(const Dump& dump) { return sorted(dump, "order
 Dump read_dump(const std::filesystem::path& path, Unread unread) {
   std::optional<Limits> limits;
   Container container = nullptr;
+  std::shared_ptr<const void> mapped;
+  std::span<const std::byte> bytes;
   {
     const File file(path);
     limits = limits_of(file.size());
     container = container_of(file, path);
+    mapped = file.mapped();
+    if (mapped) bytes = {static_cast<const std::byte*>(mapped.get()), file.size()};
   }
   try {
-    Dump dump = read_in_child([&](Sink& sink) { container(path, limits->bytes, sink); }, *limits);
+    Dump dump =
+        read_in_child([&](Sink& sink) { container(path, limits->bytes, sink); }, *limits, bytes);
+    dump.file = std::move(mapped);
     for (const auto& [name, value] : dump.values)
       if (unread == Unread::refused && !value.unread.empty())
         throw Error("dump_value", fmt::format("{:?} {}", name, value.unread));

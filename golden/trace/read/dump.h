@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,6 +59,8 @@ struct Dump {
   /// attributes `listed` say otherwise.
   std::vector<std::string> order;
   std::vector<std::string> ignored;  ///< groups and folders other than chips
+  /// Keeps the file's own bytes, of which arrays are a part, while the dump or a copy lives.
+  std::shared_ptr<const void> file = {};
 };
 
 /// The attribute of a value that says its place in the file's order where the container has none.
@@ -81,7 +84,8 @@ enum class Unread { refused, left };
 /// is not a JSON object), "dump_value" (an array of an unsupported type, named; attributes of
 /// shards that differ; a value both whole and in shards; a chip group that is not X_Y_Z),
 /// "dump_size" (declares more than the above). With Unread::left an array of an unsupported type is
-/// not an error: its value says so.
+/// not an error: its value says so. Large arrays that lie in an HDF5 file as they are read are not
+/// copied but mapped; the file must not be shortened while the dump is in use.
 Dump read_dump(const std::filesystem::path& path, Unread unread = Unread::refused);
 
 }  // namespace shardproof::dump

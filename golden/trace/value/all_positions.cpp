@@ -36,8 +36,8 @@ void take_last_positions(DumpedValue& dumped, const Passes& passes) {
   std::int64_t place = 0;
   for (const std::size_t element : last_elements(dumped.subject.shape, pass))
     places[element] = place++;
-  for (std::vector<std::int64_t>& chip : dumped.places)
-    for (std::int64_t& at : chip)
+  for (Places& chip : dumped.places)
+    for (std::int64_t& at : chip.own())
       if (at != DumpedValue::kNone) at = places[static_cast<std::size_t>(at)];
   dumped.subject.dims = "BV";
   dumped.subject.shape.erase(dumped.subject.shape.begin() + 1);

@@ -16,10 +16,12 @@ bool DumpedValue::coarser_than(NumberFormat format) const {
 
 bool DumpedValue::finer_than_f32() const {
   if (encoding != NumberFormat::f64) return false;
-  return std::any_of(shards.begin(), shards.end(), [](const std::vector<double>& shard) {
-    return std::any_of(shard.begin(), shard.end(), [](double v) {
-      return !std::isnan(v) && bounds::values({v, v}, NumberFormat::f32).low != v;
-    });
+  return std::any_of(shards.begin(), shards.end(), [](const Numbers& shard) {
+    for (std::size_t i = 0; i < shard.size(); ++i)
+      if (const double v = shard[i];
+          !std::isnan(v) && bounds::values({v, v}, NumberFormat::f32).low != v)
+        return true;
+    return false;
   });
 }
 
@@ -31,12 +33,17 @@ std::vector<int> DumpedValue::group(int chip) const {
 }
 
 bool DumpedValue::complete() const {
+  // Blocks of all chips are the whole value.
+  bool all = !shards.empty();
+  for (std::size_t chip = 0; chip < shards.size(); ++chip)
+    all = all && !shards[chip].empty() && places[chip].of_block();
+  if (all) return true;
   std::vector<bool> seen = padding;
   seen.resize(static_cast<std::size_t>(element_count(subject.shape)), false);
   for (int chip = 0; chip < torus.chips(); ++chip)
     if (!group(chip).empty())
-      for (const std::int64_t place : places[static_cast<std::size_t>(chip)])
-        if (place != kNone) seen[static_cast<std::size_t>(place)] = true;
+      places[static_cast<std::size_t>(chip)].each(
+          [&](std::size_t, std::int64_t place) { seen[static_cast<std::size_t>(place)] = true; });
   return std::find(seen.begin(), seen.end(), false) == seen.end();
 }
 

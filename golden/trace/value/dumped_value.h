@@ -9,6 +9,7 @@
 #include "golden/trace/claim/claim.h"
 #include "golden/trace/layout/conventions.h"
 #include "golden/trace/layout/subject.h"
+#include "golden/trace/value/numbers.h"
 #include "weights/base/error.h"
 #include "weights/storage/weights.h"
 
@@ -17,7 +18,7 @@ namespace shardproof::dump {
 /// A value as a trace's writer has it on each chip, with the element of the model's value for each
 /// number: by the writer's declared layout and conventions.
 struct DumpedValue {
-  static constexpr std::int64_t kNone = Place::kNone;
+  static constexpr std::int64_t kNone = Places::kNone;
 
   std::string name;  ///< name in the file
   Subject subject;
@@ -28,12 +29,12 @@ struct DumpedValue {
   int terms = 1;  ///< terms that the writer keeps per number; a sum of several is not rounded
   NumberFormat encoding = NumberFormat::f32;
   /// By chip; empty if the file lacks it.
-  std::vector<std::vector<double>> shards;
+  std::vector<Numbers> shards;
   /// Sum of the parts' magnitudes, if a number is the sum of several parts; otherwise empty.
   std::vector<std::vector<double>> sizes;
   /// places[chip][i]: row-major index of shard element i in the model's value, or kNone for
   /// padding, also that of rows shorter than others.
-  std::vector<std::vector<std::int64_t>> places;
+  std::vector<Places> places;
   /// Flags elements of the model's value that are padding of shorter rows; empty: none.
   std::vector<bool> padding;
   /// Factors from the writer's units to the model's, by element; empty: all 1.
@@ -100,7 +101,8 @@ struct Values {
   std::vector<Unknown> unknown;
   std::int64_t copies = 0;  ///< values declared the same as another (`same_as`), judged with it
 };
-/// `weights` as stored for the run.
+/// `weights` as stored for the run. The values show numbers of the dump, which outlives whatever
+/// reads them.
 Values read_values(const dump::Dump& dump, const Claim& claim, const Weights& weights);
 
 }  // namespace shardproof::dump

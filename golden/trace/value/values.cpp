@@ -36,7 +36,7 @@ std::vector<std::string> names_in_order(const dump::Dump& dump, const Passes& pa
 /// Adds another part of the same value.
 void add_term(DumpedValue& sum, const DumpedValue& other) {
   if (sum.misfit) return;
-  if (other.misfit || !(sum.layout == other.layout) || sum.places != other.places) {
+  if (other.misfit || !(sum.layout == other.layout) || !(sum.places == other.places)) {
     sum = misfit(sum.name, sum.subject,
                  other.misfit ? fmt::format("its term {}: {}", other.name, other.why_not)
                               : fmt::format("{} and {}, its terms, are in different layouts",
@@ -44,13 +44,14 @@ void add_term(DumpedValue& sum, const DumpedValue& other) {
     return;
   }
   if (sum.sizes.empty()) {
-    sum.sizes = sum.shards;
-    for (std::vector<double>& shard : sum.sizes)
-      for (double& v : shard) v = std::abs(v);
+    for (Numbers& shard : sum.shards) {
+      std::vector<double>& sizes = sum.sizes.emplace_back(shard.own());
+      for (double& v : sizes) v = std::abs(v);
+    }
   }
   for (std::size_t chip = 0; chip < sum.shards.size(); ++chip)
     for (std::size_t i = 0; i < sum.shards[chip].size(); ++i) {
-      sum.shards[chip][i] += other.shards[chip][i];
+      sum.shards[chip].own()[i] += other.shards[chip][i];
       sum.sizes[chip][i] += std::abs(other.shards[chip][i]);
     }
   ++sum.terms;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "golden/compare/reach_meter.h"
 #include "golden/trace/value/detail/each_number.h"
@@ -155,6 +156,28 @@ std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected
   return meter.outliers(outliers);
 }
 
+bool has_all_bits(const DumpedValue& dumped, const Tensor& bits, Row& row) {
+  if (dumped.layout.is_partial() || !dumped.units.empty() || dumped.terms > 1) return false;
+  std::int64_t elements = 0;
+  for (std::size_t chip = 0; chip < dumped.shards.size(); ++chip) {
+    const Numbers& numbers = dumped.shards[chip];
+    if (numbers.empty()) continue;
+    const std::byte* const bytes = numbers.f32_bytes();
+    if (bytes == nullptr || !dumped.places[chip].of_block()) return false;
+    bool same = true;
+    dumped.places[chip].each_run([&](std::size_t i, std::int64_t place, std::size_t count) {
+      same = same && std::memcmp(bytes + i * sizeof(float), bits.data.data() + place,
+                                 count * sizeof(float)) == 0;
+    });
+    if (!same) return false;
+    elements += std::ssize(numbers);
+  }
+  if (elements == 0) return false;
+  row.elements = elements;
+  row.fit = Fit::equal;
+  return true;
+}
+
 std::optional<RoundingReport> report_rounding(
     const DumpedValue& dumped, const MaskedSlots& masked, NumberFormat format,
     const std::vector<bounds::Derivation::Variant>& variants) {
@@ -186,17 +209,27 @@ std::optional<RoundingReport> report_rounding(
 }
 
 bool copies_differ(const DumpedValue& dumped) {
+  // Of blocks that have no replicas nothing can differ.
+  std::int64_t numbers = 0;
+  bool blocks = true;
+  for (std::size_t chip = 0; chip < dumped.shards.size(); ++chip) {
+    numbers += std::ssize(dumped.shards[chip]);
+    blocks = blocks && (dumped.shards[chip].empty() || dumped.places[chip].of_block());
+  }
+  if (blocks && dumped.complete() && numbers == element_count(dumped.subject.shape)) return false;
   std::vector<double> first(at(element_count(dumped.subject.shape)));
   std::vector<bool> seen(first.size(), false);
-  for (std::size_t chip = 0; chip < dumped.shards.size(); ++chip)
-    for (std::size_t i = 0; i < dumped.shards[chip].size(); ++i) {
-      const std::int64_t place = dumped.places[chip][i];
-      if (place == DumpedValue::kNone) continue;
-      if (seen[at(place)] && !same_bits(first[at(place)], dumped.shards[chip][i])) return true;
-      first[at(place)] = dumped.shards[chip][i];
+  bool differ = false;
+  for (std::size_t chip = 0; chip < dumped.shards.size() && !differ; ++chip) {
+    if (dumped.shards[chip].empty()) continue;
+    dumped.places[chip].each([&](std::size_t i, std::int64_t place) {
+      const double v = dumped.shards[chip][i];
+      differ = differ || (seen[at(place)] && !same_bits(first[at(place)], v));
+      first[at(place)] = v;
       seen[at(place)] = true;
-    }
-  return false;
+    });
+  }
+  return differ;
 }
 
 }  // namespace shardproof::dump

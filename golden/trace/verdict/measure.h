@@ -41,6 +41,11 @@ std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected
                              const MaskedSlots& masked, const bounds::DeclaredArithmetic& by,
                              NumberFormat partial_sum, Row& row, std::size_t outliers = 8);
 
+/// Fills in the row of a value all of whose numbers have exactly these bits, and returns true;
+/// otherwise false, and the row is as it was. Much faster than measure(), for f32 numbers that lie
+/// in the trace as blocks of the value.
+bool has_all_bits(const DumpedValue& dumped, const Tensor& bits, Row& row);
+
 /// Reports how many numbers each way of rounding misses; nullopt if there is only one way.
 std::optional<RoundingReport> report_rounding(
     const DumpedValue& dumped, const MaskedSlots& masked, NumberFormat format,

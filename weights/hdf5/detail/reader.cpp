@@ -151,6 +151,16 @@ Hdf5Dataset::Chunks Hdf5Dataset::chunks() const {
   return chunks;
 }
 
+std::optional<std::uint64_t> Hdf5Dataset::first_byte() const {
+  if (H5Pget_layout(options_.get()) != H5D_CONTIGUOUS || !is_inside()) return std::nullopt;
+  std::uint64_t bytes = element_bytes();
+  for (const hsize_t extent : extents_)
+    if (__builtin_mul_overflow(bytes, extent, &bytes)) return std::nullopt;
+  const haddr_t first = H5Dget_offset(id());
+  if (first == HADDR_UNDEF || stored_bytes() != bytes) return std::nullopt;
+  return first;
+}
+
 std::string Hdf5Dataset::inflation_fault() const {
   const Chunks split = chunks();
   if (split.count == 0) return "";

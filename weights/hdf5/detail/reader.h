@@ -105,6 +105,9 @@ class Hdf5Dataset : public Hdf5Object {
   bool is_inside() const;
   std::uint64_t stored_bytes() const { return H5Dget_storage_size(id()); }
   Chunks chunks() const;
+  /// Returns where in the file all bytes lie one after the other, as read_rows reads them in the
+  /// dataset's own type; nullopt if they do not.
+  std::optional<std::uint64_t> first_byte() const;
   /// Returns why reading the chunks could take more memory than they declare, or "" if it cannot;
   /// inflates each chunk once (weights/hdf5/detail/inflation.h).
   std::string inflation_fault() const;

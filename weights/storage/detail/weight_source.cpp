@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "weights/base/detail/each_part.h"
 #include "weights/storage/detail/philox.h"
 #include "weights/storage/generator.h"
 
@@ -90,15 +91,17 @@ Tensor generate_matrix(const WeightSource& source, std::uint64_t seed) {
   const Scale scale = scale_for(source.fan_in, gain_of(source.id));
   // Multiplying by a power of two gives the same result as ldexp.
   const float unit = std::ldexp(1.0F, -scale.shift);
-  Stream words(seed, source.id);
-  std::int64_t index = 0;
-  std::size_t channel = 0;
-  for (float& value : tensor.data) {
-    const std::int64_t multiplier = multipliers[channel];
-    value = static_cast<float>(ranged(words[index], -scale.range, scale.range) * multiplier) * unit;
-    ++index;
-    channel = channel + 1 == multipliers.size() ? 0 : channel + 1;
-  }
+  constexpr std::size_t kLeast = std::size_t{1} << 18;  // elements for which a thread is started
+  each_part(tensor.data.size(), kLeast, [&](std::size_t first, std::size_t last) {
+    Stream words(seed, source.id);
+    std::size_t channel = first % multipliers.size();
+    for (std::size_t i = first; i < last; ++i) {
+      const std::int64_t element =
+          ranged(words[static_cast<std::int64_t>(i)], -scale.range, scale.range);
+      tensor.data[i] = static_cast<float>(element * multipliers[channel]) * unit;
+      channel = channel + 1 == multipliers.size() ? 0 : channel + 1;
+    }
+  });
   return tensor;
 }
 

@@ -63,14 +63,13 @@ std::uint64_t load(std::span<const std::byte> element, const ElementType& type) 
   return bits;
 }
 
-/// Returns whether conversion leaves the bytes unchanged.
-bool stays(const ElementType& type, NumberFormat encoding) {
+}  // namespace
+
+bool keeps_bytes(const ElementType& type, NumberFormat encoding) {
   return type.bytes == static_cast<std::size_t>(bytes_of(encoding)) &&
          (!type.big_endian || type.bytes == 1) &&
          !(type.kind == Kind::unsigned_integer && type.bytes == 8);
 }
-
-}  // namespace
 
 std::string ElementType::to_string() const {
   const std::string order = big_endian && bytes > 1 ? "big-endian " : "";
@@ -109,7 +108,7 @@ EncodingOrNot encoding_of(const ElementType& type, const Attributes& attributes)
 
 void convert(std::span<const std::byte> elements, const ElementType& type, NumberFormat encoding,
              std::string_view value, Sink& sink) {
-  if (stays(type, encoding)) {
+  if (keeps_bytes(type, encoding)) {
     if (!elements.empty()) sink.bytes(elements);
     return;
   }

@@ -30,6 +30,9 @@ struct EncodingOrNot {
 /// other widths are widened, booleans become int8.
 EncodingOrNot encoding_of(const ElementType& type, const Attributes& attributes);
 
+/// Returns whether elements have the same bytes after they are converted.
+bool keeps_bytes(const ElementType& type, NumberFormat encoding);
+
 /// Passes whole elements to `sink`, converted to `encoding`. Throws Error("dump_value", ...) for a
 /// uint64 that does not fit in int64.
 void convert(std::span<const std::byte> elements, const ElementType& type, NumberFormat encoding,

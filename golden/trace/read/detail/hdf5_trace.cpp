@@ -21,6 +21,8 @@ namespace {
 // HDF5 doubles its buffer while inflating, and keeps it beside the stored chunk.
 constexpr std::uint64_t kChunkRooms = 3;
 constexpr std::uint64_t kPiece = std::uint64_t{4} << 20;
+// A smaller array is copied: a few pages are not worth being read one by one.
+constexpr std::uint64_t kLeastInFile = std::uint64_t{1} << 16;
 
 [[noreturn]] void refuse(std::string_view label, std::string_view path, std::string_view why) {
   throw Error(label, fmt::format("{:?} {}", path, why));
@@ -80,7 +82,12 @@ class Array {
     allowance.take(size, data_.what());
     check_storage(allowance);
     sink.array(path_, attributes, *known.encoding, shape);
-    if (size > 0) read_pieces(*type, *known.encoding, sink);
+    if (size == 0) return;
+    const auto first = data_.first_byte();
+    if (first && size >= kLeastInFile && keeps_bytes(*type, *known.encoding))
+      sink.in_file(*first);
+    else
+      read_pieces(*type, *known.encoding, sink);
   }
 
  private:

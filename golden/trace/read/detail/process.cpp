@@ -177,7 +177,7 @@ Limits limits_of(std::uint64_t file_bytes) {
   return {.bytes = bytes, .processor_seconds = 60 * minutes};
 }
 
-Dump read_in_child(const Reader& reader, const Limits& limits) {
+Dump read_in_child(const Reader& reader, const Limits& limits, std::span<const std::byte> file) {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0)
     throw Error("dump_open", fmt::format("no pipe to a reader: {}", std::strerror(errno)));
@@ -195,7 +195,7 @@ Dump read_in_child(const Reader& reader, const Limits& limits) {
     throw Error("dump_open", fmt::format("no process for a reader: {}", std::strerror(errno)));
   Child child(id);
   writing.close();
-  StreamReader stream(reading.get(), limits.bytes, limits.silent_seconds);
+  StreamReader stream(reading.get(), limits.bytes, limits.silent_seconds, file);
   try {
     return stream.read();
   } catch (const EndOfStream&) {

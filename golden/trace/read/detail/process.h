@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "golden/trace/read/detail/sink.h"
 
@@ -30,6 +31,8 @@ using Reader = std::function<void(Sink&)>;
 /// counts limit memory.
 /// Throws Error: what the reader threw; "dump_open" if the child died, was too slow or sent invalid
 /// records: the message begins with the cause, as in "the reader ended by signal 11".
-Dump read_in_child(const Reader& reader, const Limits& limits);
+/// `file`: the bytes of the file, which outlive the dump; arrays that lie in them are lent.
+Dump read_in_child(const Reader& reader, const Limits& limits,
+                   std::span<const std::byte> file = {});
 
 }  // namespace shardproof::dump

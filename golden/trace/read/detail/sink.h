@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -22,6 +23,8 @@ class Sink {
   virtual void array(std::string_view path, const Attributes& attributes, NumberFormat encoding,
                      const Shape& shape) = 0;
   virtual void bytes(std::span<const std::byte> piece) = 0;
+  /// Says, in place of pieces, that the bytes are those of the file itself from this one on.
+  virtual void in_file(std::uint64_t first) = 0;
   /// Reports an array whose element type is not supported, and why; no bytes follow.
   virtual void unread(std::string_view path, const Attributes& attributes,
                       std::string_view why) = 0;

@@ -16,8 +16,8 @@
 namespace shardproof::dump {
 namespace {
 
-constexpr char kAttribute = 'A', kArray = 'V', kPiece = 'P', kUnread = 'U', kIgnored = 'I',
-               kError = 'E', kEnd = 'Z';
+constexpr char kAttribute = 'A', kArray = 'V', kPiece = 'P', kInFile = 'F', kUnread = 'U',
+               kIgnored = 'I', kError = 'E', kEnd = 'Z';
 constexpr std::size_t kBlock = std::size_t{1} << 16;
 // Overhead of a map node beside its texts.
 constexpr std::uint64_t kNode = 128;
@@ -94,6 +94,11 @@ void StreamWriter::bytes(std::span<const std::byte> piece) {
   send(reinterpret_cast<const char*>(piece.data()), piece.size());
 }
 
+void StreamWriter::in_file(std::uint64_t first) {
+  kind(kInFile);
+  number(first);
+}
+
 void StreamWriter::unread(std::string_view path, const Attributes& attributes,
                           std::string_view why) {
   kind(kUnread);
@@ -121,8 +126,9 @@ void StreamWriter::end(const Error& error) {
 
 // ---- reading ----
 
-StreamReader::StreamReader(int pipe, std::uint64_t allowance, int seconds)
-    : pipe_(pipe), seconds_(seconds), allowance_(allowance), buffer_(kBlock) {}
+StreamReader::StreamReader(int pipe, std::uint64_t allowance, int seconds,
+                           std::span<const std::byte> file)
+    : pipe_(pipe), seconds_(seconds), file_(file), allowance_(allowance), buffer_(kBlock) {}
 
 std::size_t StreamReader::some(void* bytes, std::size_t size) const {
   while (true) {
@@ -209,8 +215,7 @@ void StreamReader::array(Dump& dump) {
     stored.shape.push_back(static_cast<std::int64_t>(extent));
   }
   allowance_.take(bytes, fmt::format("{:?}", path));
-  stored.bytes.resize(bytes);
-  pieces(stored.bytes);
+  if (bytes > 0) content(stored, bytes);
   // Attributes of further shards are compared, not kept.
   if (!place(dump, path, std::move(said), std::move(stored))) {
     allowance_ = before_attributes;
@@ -218,10 +223,26 @@ void StreamReader::array(Dump& dump) {
   }
 }
 
-void StreamReader::pieces(std::span<std::byte> rest) {
-  while (!rest.empty()) {
-    char kind = 0;
-    raw(&kind, 1);
+/// Reads an array's bytes: its pieces, or the place in the file that has them.
+void StreamReader::content(StoredArray& array, std::uint64_t bytes) {
+  char kind = 0;
+  raw(&kind, 1);
+  if (kind != kInFile) {
+    array.bytes.resize(bytes);
+    pieces(array.bytes, kind);
+    return;
+  }
+  const std::uint64_t first = number();
+  if (bytes > file_.size() || first > file_.size() - bytes)
+    throw BrokenStream(
+        fmt::format("sent {} bytes from {} of a file of {}", bytes, first, file_.size()));
+  array.lent = file_.subspan(first, bytes);
+}
+
+/// `kind` is that of the first record, which has been read.
+void StreamReader::pieces(std::span<std::byte> rest, char kind) {
+  for (bool read = true; !rest.empty(); read = false) {
+    if (!read) raw(&kind, 1);
     if (kind == kError) error();
     const std::uint64_t size = kind == kPiece ? number() : 0;
     if (size == 0 || size > rest.size())

@@ -24,6 +24,7 @@ class StreamWriter : public Sink {
   void array(std::string_view path, const Attributes& attributes, NumberFormat encoding,
              const Shape& shape) override;
   void bytes(std::span<const std::byte> piece) override;
+  void in_file(std::uint64_t first) override;
   void unread(std::string_view path, const Attributes& attributes, std::string_view why) override;
   void ignored(std::string_view name) override;
 
@@ -60,8 +61,10 @@ struct EndOfStream : BrokenStream {
 /// group that is not X_Y_Z), "dump_size".
 class StreamReader {
  public:
-  /// Waits at most `seconds` for each piece of the stream.
-  StreamReader(int pipe, std::uint64_t allowance, int seconds);
+  /// Waits at most `seconds` for each piece of the stream. `file`: the bytes of the file, of which
+  /// arrays may be a part.
+  StreamReader(int pipe, std::uint64_t allowance, int seconds,
+               std::span<const std::byte> file = {});
 
   Dump read();
 
@@ -70,7 +73,8 @@ class StreamReader {
   void array(Dump& dump);
   void unread(Dump& dump);
   Attributes attributes();
-  void pieces(std::span<std::byte> rest);
+  void content(StoredArray& array, std::uint64_t bytes);
+  void pieces(std::span<std::byte> rest, char kind);
   [[noreturn]] void error();
   /// Returns whether the attributes were kept.
   bool place(Dump& dump, const std::string& path, Attributes attributes, StoredArray stored);
@@ -81,6 +85,7 @@ class StreamReader {
 
   int pipe_;
   int seconds_;
+  std::span<const std::byte> file_;
   Allowance allowance_;
   std::vector<char> buffer_;
   std::size_t at_ = 0, filled_ = 0;

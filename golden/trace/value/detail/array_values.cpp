@@ -1,6 +1,7 @@
 #include "golden/trace/value/detail/array_values.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "golden/compare/block_map.h"
@@ -23,9 +24,11 @@ Layout uncut(std::string_view letters) {
 }
 
 /// Returns one value's numbers from a chip's fused shard; it starts at `first` in the fused dim.
-std::vector<double> numbers_of(const Arrays::Shard& shard, const Shape& fused, std::size_t dim,
-                               std::int64_t first, const Shape& local) {
-  std::vector<double> numbers(static_cast<std::size_t>(element_count(local)));
+Numbers numbers_of(const Arrays::Shard& shard, const Shape& fused, std::size_t dim,
+                   std::int64_t first, const Shape& local) {
+  const auto count = static_cast<std::size_t>(element_count(local));
+  if (local == fused) return {*shard.stored, shard.first, count};
+  std::vector<double> numbers(count);
   std::int64_t inner = 1;
   for (std::size_t d = dim + 1; d < local.size(); ++d) inner *= local[d];
   const std::int64_t mine = (local.empty() ? 1 : local[dim]) * inner;
@@ -274,19 +277,27 @@ void ArrayValues::add(Values& to) const {
     dumped.shards.resize(chips);
     dumped.places.resize(chips);
     Place place(dumped.layout, dumped.subject, claim, padded);
+    std::shared_ptr<const JudgedBlocks> blocks;
+    if (place.changes_nothing() && dumped.padding.empty())
+      blocks = std::make_shared<const JudgedBlocks>(dumped.layout, padded, arrays.torus);
     for (const Arrays::Shard& shard : arrays.shards) {
       const auto chip = static_cast<std::size_t>(shard.chip);
       dumped.shards[chip] = numbers_of(shard, arrays.local, dim, first, locals[i]);
-      dumped.places[chip].resize(dumped.shards[chip].size());
+      if (blocks) {
+        dumped.places[chip] = Places(blocks, shard.chip);
+        continue;
+      }
+      std::vector<std::int64_t> places(dumped.shards[chip].size());
       judged_elements(dumped.layout, padded, arrays.torus, shard.chip,
                       [&](std::int64_t local, std::int64_t global) {
                         const std::int64_t element = place(global);
-                        dumped.places[chip][static_cast<std::size_t>(local)] =
+                        places[static_cast<std::size_t>(local)] =
                             element == DumpedValue::kNone || dumped.padded(element)
                                 ? DumpedValue::kNone
                                 : element;
                         return false;
                       });
+      dumped.places[chip] = std::move(places);
     }
     if (subjects.size() > 1) first += locals[i][dim];
     if (all_positions) {

@@ -16,9 +16,13 @@ void each_number(const DumpedValue& dumped, See&& see) {
     const auto c = static_cast<std::size_t>(chip);
     const std::vector<int> group = dumped.group(chip);
     if (group.empty()) continue;
-    for (std::size_t i = 0; i < dumped.shards[c].size(); ++i) {
-      const std::int64_t place = dumped.places[c][i];
-      if (place == DumpedValue::kNone) continue;
+    const Numbers& own = dumped.shards[c];
+    if (group.size() == 1) {
+      dumped.places[c].each(
+          [&](std::size_t i, std::int64_t place) { see(own[i], group, place, dumped.size(c, i)); });
+      continue;
+    }
+    dumped.places[c].each([&](std::size_t i, std::int64_t place) {
       double v = 0.0, rest = 0.0, size = 0.0;
       for (const int member : group) {
         size += dumped.size(static_cast<std::size_t>(member), i);
@@ -27,9 +31,8 @@ void each_number(const DumpedValue& dumped, See&& see) {
         rest += (v - (sum - back)) + (p - back);
         v = sum;
       }
-      if (group.size() > 1) v += rest;
-      see(group.size() > 1 ? v : dumped.shards[c][i], group, place, size);
-    }
+      see(v + rest, group, place, size);
+    });
   }
 }
 

@@ -84,6 +84,7 @@ class NoSink : public Sink {
   void attribute(std::string_view, std::string_view) override {}
   void array(std::string_view, const Attributes&, NumberFormat, const Shape&) override {}
   void bytes(std::span<const std::byte>) override {}
+  void in_file(std::uint64_t) override {}
   void unread(std::string_view, const Attributes&, std::string_view) override {}
   void ignored(std::string_view) override {}
 };
