@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <map>
 #include <set>
 
+#include "weights/base/detail/each_part.h"
 #include "weights/model/registry.h"
 #include "weights/text/heads.h"
 
@@ -104,15 +106,23 @@ std::vector<std::size_t> repeats_by_dim(const Tensor& t) {
 
 /// Returns repeated slices of matrices, "layer0.wq along H"; zero matrices are reported elsewhere.
 Names equal_slices(const Run& run) {
-  Names names;
-  for (const WeightSpec& spec : weight_specs(model(run), run.weights.stored_type())) {
+  std::vector<WeightSpec> matrices = weight_specs(model(run), run.weights.stored_type());
+  std::erase_if(matrices, [](const WeightSpec& spec) {
     const WeightRow* const row = row_of(spec.name);
-    const Tensor& t = run.weights.at(spec.name);
-    if (row == nullptr || row->kind != WeightKind::matrix || all(t.data, 0.0F)) continue;
-    const std::vector<std::size_t> repeats = repeats_by_dim(t);
-    for (std::size_t d = 0; d < repeats.size(); ++d)
-      if (repeats[d] > 0) names.push_back(fmt::format("{} along {}", spec.name, spec.dims[d]));
-  }
+    return row == nullptr || row->kind != WeightKind::matrix;
+  });
+  std::vector<std::vector<std::size_t>> repeats(matrices.size());
+  std::atomic<std::size_t> next = 0;
+  each_part(matrices.size(), 1, [&](std::size_t, std::size_t) {
+    for (std::size_t i = next++; i < matrices.size(); i = next++)
+      if (const Tensor& t = run.weights.at(matrices[i].name); !all(t.data, 0.0F))
+        repeats[i] = repeats_by_dim(t);
+  });
+  Names names;
+  for (std::size_t i = 0; i < matrices.size(); ++i)
+    for (std::size_t d = 0; d < repeats[i].size(); ++d)
+      if (repeats[i][d] > 0)
+        names.push_back(fmt::format("{} along {}", matrices[i].name, matrices[i].dims[d]));
   return names;
 }
 

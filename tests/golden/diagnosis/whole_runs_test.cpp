@@ -74,27 +74,27 @@ TEST(WholeRuns, ScoresOfNoScaleHoldNoOthers) {
 struct Merge {
   const char* name;
   /// Of the LSE of all parts, their maxima and sums, the weight of one of them.
-  float (*weight)(const Numbers& lse, const Numbers& top, const Numbers& Z, std::size_t part);
+  float (*weight)(const Floats& lse, const Floats& top, const Floats& Z, std::size_t part);
 };
 const Merge kMerges[]{
-    {"powers of two", [](const Numbers& lse, const Numbers&, const Numbers&,
+    {"powers of two", [](const Floats& lse, const Floats&, const Floats&,
                          std::size_t i) { return std::exp2(lse[i] - lse[0]); }},
-    {"LSE of base two", [](const Numbers& lse, const Numbers&, const Numbers&,
+    {"LSE of base two", [](const Floats& lse, const Floats&, const Floats&,
                            std::size_t i) { return std::exp((lse[i] - lse[0]) / std::log(2.0F)); }},
     {"the other part's LSE",
-     [](const Numbers& lse, const Numbers&, const Numbers&, std::size_t i) {
+     [](const Floats& lse, const Floats&, const Floats&, std::size_t i) {
        return std::exp(lse[(i + 1) % lse.size()] - lse[0]);
      }},
     {"equal weights",
-     [](const Numbers&, const Numbers&, const Numbers&, std::size_t) { return 1.0F; }},
+     [](const Floats&, const Floats&, const Floats&, std::size_t) { return 1.0F; }},
     {"without the maxima",
-     [](const Numbers&, const Numbers&, const Numbers& Z, std::size_t i) { return Z[i]; }},
+     [](const Floats&, const Floats&, const Floats& Z, std::size_t i) { return Z[i]; }},
 };
 
-Numbers merged(const Numbers& s, const std::vector<const float*>& v, std::size_t parts,
-               const Merge& merge) {
-  Numbers lse, top(parts, -INFINITY), Z(parts), out(8);
-  std::vector<Numbers> o(parts, Numbers(8));
+Floats merged(const Floats& s, const std::vector<const float*>& v, std::size_t parts,
+              const Merge& merge) {
+  Floats lse, top(parts, -INFINITY), Z(parts), out(8);
+  std::vector<Floats> o(parts, Floats(8));
   for (std::size_t m = 0; m < s.size(); ++m) top[m % parts] = std::max(top[m % parts], s[m]);
   for (std::size_t m = 0; m < s.size(); ++m) {
     const float e = std::exp(s[m] - top[m % parts]);
@@ -137,9 +137,9 @@ TEST(WholeRuns, HeadsThatMeetOtherKeysAreNoConvention) {
   Engine engine(run);
   const std::size_t order[] = {3, 6, 1, 4, 7, 2, 5, 0};
   for (const char* layer : {"layer0.", "layer1."}) {
-    Numbers &wq = engine.weights.at(std::string(layer) + "wq"),
-            &wo = engine.weights.at(std::string(layer) + "wo");
-    const Numbers q = wq, o = wo;
+    Floats &wq = engine.weights.at(std::string(layer) + "wq"),
+           &wo = engine.weights.at(std::string(layer) + "wo");
+    const Floats q = wq, o = wo;
     for (std::size_t i = 0; i < q.size(); ++i) {
       const std::size_t h = i / 8 % 8;
       wq[i] = q[i - h * 8 + order[h] * 8];

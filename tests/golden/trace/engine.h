@@ -15,7 +15,7 @@
 
 namespace shardproof::dump {
 
-using Numbers = std::vector<float>;
+using Floats = std::vector<float>;
 
 /// What module hooks see.
 inline const std::set<std::string> kHooks{"ids",        "embed",  "norm",  "q",        "k",
@@ -33,7 +33,7 @@ inline std::set<std::string> with(std::set<std::string> names, const std::set<st
 class Engine {
  public:
   /// Of the scores of the keys that a query sees, and of their values, its part of attn.
-  using Attention = std::function<Numbers(const Numbers&, const std::vector<const float*>&)>;
+  using Attention = std::function<Floats(const Floats&, const std::vector<const float*>&)>;
 
   explicit Engine(const ExactRun& run)
       : scale(1 / std::sqrt(static_cast<float>(run.source_case.model.Q))),
@@ -45,7 +45,7 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  std::map<std::string, Numbers> weights;
+  std::map<std::string, Floats> weights;
   bool library = false;      ///< with bf16: rounds where a public library does
   Attention attention = {};  ///< in place of softmax, probabilities and their product
   float scale;
@@ -66,7 +66,7 @@ class Engine {
   /// All named values of a run.
   std::vector<Written> values() {
     all_.clear(), keys_.clear(), values_.clear();
-    Numbers tokens;
+    Floats tokens;
     for (std::int64_t i = 0; i < run_.passes.size(); ++i) {
       const PassPlan pass = run_.passes.at(i);
       pass_ = pass.name + ".", L_ = size(pass.L), start_ = size(pass.cached);
@@ -115,7 +115,7 @@ class Engine {
     return std::find_if(std::begin(all), std::end(all), [&](auto& e) { return e.first == letter; })
         ->second;
   }
-  const Numbers& keep(const std::string& name, const Numbers& numbers) {
+  const Floats& keep(const std::string& name, const Floats& numbers) {
     const std::string dims(name == "ids" ? "BL" : value_row(name)->dims);
     Shape shape;
     for (const char letter : dims) shape.push_back(extent(letter));
@@ -123,25 +123,25 @@ class Engine {
     return numbers;
   }
   /// Notes a value as it is stored; and what the next operation has of it.
-  Numbers named(const std::string& name, const Numbers& raw) {
-    const Numbers rounded = keep(name, stored(raw));
+  Floats named(const std::string& name, const Floats& raw) {
+    const Floats rounded = keep(name, stored(raw));
     return fused.contains(name) ? raw : rounded;
   }
-  Numbers stored(Numbers numbers) const {
+  Floats stored(Floats numbers) const {
     for (float& v : numbers) v = st(v);
     return numbers;
   }
 
   /// x times a weight, whose rows are cut over so many chips; of a residual the first adds it.
-  Numbers times(const Numbers& x, const std::string& name, std::size_t over = 1,
-                const Numbers* residual = nullptr) const {
-    const Numbers& w = weights.at(layer_ + name);
+  Floats times(const Floats& x, const std::string& name, std::size_t over = 1,
+               const Floats* residual = nullptr) const {
+    const Floats& w = weights.at(layer_ + name);
     const std::size_t width = size(run_.weights().at(layer_ + "norm").shape[0]);
     const std::size_t K = name == "wo"      ? size(model_.H * model_.Q)
                           : name == "w_out" ? size(model_.F)
                                             : width;
     const std::size_t columns = w.size() / K;
-    Numbers y;
+    Floats y;
     for (std::size_t r = 0; r < x.size() / K; ++r)
       for (std::size_t c = 0; c < columns; ++c) {
         float total = 0;
@@ -158,9 +158,9 @@ class Engine {
     return y;
   }
 
-  Numbers normed(const Numbers& x, const std::string& gain) const {
-    const Numbers& g = weights.at(gain);
-    Numbers y;
+  Floats normed(const Floats& x, const std::string& gain) const {
+    const Floats& g = weights.at(gain);
+    Floats y;
     for (std::size_t i = 0; i < x.size(); i += g.size()) {
       float squares = 0;
       for (std::size_t e = 0; e < g.size(); ++e) squares += x[i + e] * x[i + e];
@@ -171,10 +171,10 @@ class Engine {
     return y;
   }
 
-  Numbers rotated(const Numbers& x) const {
+  Floats rotated(const Floats& x) const {
     const std::size_t Q = size(model_.Q), J = Q / 2, heads = x.size() / Q / L_ / batch();
-    const Numbers &cosines = weights.at("rope_cos"), &sines = weights.at("rope_sin");
-    Numbers y(x.size());
+    const Floats &cosines = weights.at("rope_cos"), &sines = weights.at("rope_sin");
+    Floats y(x.size());
     for (std::size_t i = 0; i < x.size(); ++i) {
       const std::size_t j = i % Q % J, at = (start_ + i / Q / heads % L_) * J + j;
       const float c = step(cosines[at]), s = step(sines[at]);
@@ -185,10 +185,10 @@ class Engine {
   }
 
   /// Appends [BLK], and returns all so far.
-  Numbers appended(std::map<std::string, Numbers>& caches, const Numbers& fresh) const {
+  Floats appended(std::map<std::string, Floats>& caches, const Floats& fresh) const {
     const std::size_t row = fresh.size() / batch();
-    Numbers& cache = caches[layer_];
-    Numbers grown;
+    Floats& cache = caches[layer_];
+    Floats grown;
     for (std::size_t b = 0; b < batch(); ++b) {
       const auto old = static_cast<std::ptrdiff_t>(cache.size() / batch());
       const auto from = static_cast<std::ptrdiff_t>(b);
@@ -199,22 +199,22 @@ class Engine {
     return cache = grown;
   }
 
-  Numbers softmaxed(const Numbers& s, const std::vector<const float*>& v) const {
+  Floats softmaxed(const Floats& s, const std::vector<const float*>& v) const {
     const float top = *std::max_element(s.begin(), s.end());
     float Z = 0;
     for (const float one : s) Z += std::exp(one - top);
-    Numbers o(size(model_.Q));
+    Floats o(size(model_.Q));
     for (std::size_t m = 0; m < s.size(); ++m)
       for (std::size_t c = 0; c < o.size(); ++c) o[c] += step(std::exp(s[m] - top) / Z) * v[m][c];
     return o;
   }
 
-  Numbers attended(const Numbers& q, const Numbers& keys, const Numbers& values) {
+  Floats attended(const Floats& q, const Floats& keys, const Floats& values) {
     const std::size_t Q = size(model_.Q), H = size(model_.H), K = size(model_.K), M = start_ + L_;
-    Numbers score, top, exp, denom, attn;
+    Floats score, top, exp, denom, attn;
     for (std::size_t n = 0; n < q.size() / Q; ++n) {
       const std::size_t b = n / H / L_, l = n / H % L_, kv = kv_head(n % H);
-      Numbers s;
+      Floats s;
       std::vector<const float*> v;
       std::vector<bool> seen;
       for (std::size_t m = 0; m < M; ++m) {
@@ -234,7 +234,7 @@ class Engine {
       for (const float o : attention ? attention(s, v) : softmaxed(s, v)) attn.push_back(st(o));
     }
     keep("score", score), keep("max", top), keep("exp", exp), keep("denom", denom);
-    Numbers placed;
+    Floats placed;
     for (std::size_t i = 0; i < attn.size(); ++i) {
       const std::size_t h = i / Q % H;
       placed.push_back(attn[i - h * Q + part_of(h) * Q]);
@@ -242,43 +242,43 @@ class Engine {
     return keep("attn", placed);
   }
 
-  Numbers activated(const Numbers& gate, const Numbers& up) const {
-    Numbers y;
+  Floats activated(const Floats& gate, const Floats& up) const {
+    Floats y;
     for (std::size_t i = 0; i < gate.size(); ++i)
       y.push_back(st(step(gate[i] / (1 + std::exp(-gate[i]))) * up[i]));
     return y;
   }
-  Numbers sum(const Numbers& a, const Numbers& b) const {
-    Numbers y;
+  Floats sum(const Floats& a, const Floats& b) const {
+    Floats y;
     for (std::size_t i = 0; i < a.size(); ++i) y.push_back(a[i] + b[i]);
     return y;
   }
 
-  Numbers layer(const Numbers& x) {
-    const Numbers norm = keep("norm", normed(x, layer_ + "norm"));
-    const Numbers q = named("q", times(norm, "wq")), k = named("k", times(norm, "wk"));
-    const Numbers v = named("v", times(norm, "wv"));
-    const Numbers turned = keep("q_rot", rotated(q));
-    const Numbers keys = keep("k_cache", appended(keys_, keep("k_rot", rotated(k))));
-    const Numbers attn = attended(turned, keys, keep("v_cache", appended(values_, v)));
+  Floats layer(const Floats& x) {
+    const Floats norm = keep("norm", normed(x, layer_ + "norm"));
+    const Floats q = named("q", times(norm, "wq")), k = named("k", times(norm, "wk"));
+    const Floats v = named("v", times(norm, "wv"));
+    const Floats turned = keep("q_rot", rotated(q));
+    const Floats keys = keep("k_cache", appended(keys_, keep("k_rot", rotated(k))));
+    const Floats attn = attended(turned, keys, keep("v_cache", appended(values_, v)));
     const bool serial = model_.block == Block::serial;
-    const Numbers* const residual = residual_first ? &x : nullptr;
-    const Numbers attn_out = named("attn_out", times(attn, "wo", chips, residual));
-    const Numbers added = residual_first ? attn_out : sum(x, attn_out);
-    const Numbers mid = serial ? named("mid", added) : stored(added);
-    const Numbers into = serial ? keep("norm2", normed(mid, layer_ + "norm2")) : norm;
-    const Numbers gate = named("gate", times(into, "w_gate"));
-    const Numbers hidden = keep("hidden", activated(gate, named("up", times(into, "w_up"))));
+    const Floats* const residual = residual_first ? &x : nullptr;
+    const Floats attn_out = named("attn_out", times(attn, "wo", chips, residual));
+    const Floats added = residual_first ? attn_out : sum(x, attn_out);
+    const Floats mid = serial ? named("mid", added) : stored(added);
+    const Floats into = serial ? keep("norm2", normed(mid, layer_ + "norm2")) : norm;
+    const Floats gate = named("gate", times(into, "w_gate"));
+    const Floats hidden = keep("hidden", activated(gate, named("up", times(into, "w_up"))));
     return named("out", sum(mid, named("ffn_out", times(hidden, "w_out", chips))));
   }
 
   /// Of the ids of a pass the tokens that follow.
-  Numbers forward(const Numbers& ids) {
+  Floats forward(const Floats& ids) {
     layer_.clear();
     keep("ids", ids);
     const std::size_t E = size(model_.E), V = size(model_.V);
-    const Numbers& table = weights.at("embed");
-    Numbers x;
+    const Floats& table = weights.at("embed");
+    Floats x;
     for (const float id : ids)
       for (std::size_t e = 0; e < E; ++e)
         x.push_back(st(table[static_cast<std::size_t>(id) * E + e] * model_.embed_scale));
@@ -288,9 +288,9 @@ class Engine {
       x = layer(x);
     }
     layer_.clear();
-    const Numbers norm = keep("final_norm", normed(x, "final_norm"));
-    const Numbers& unembed = weights.contains("unembed") ? weights.at("unembed") : table;
-    Numbers logits, tokens;
+    const Floats norm = keep("final_norm", normed(x, "final_norm"));
+    const Floats& unembed = weights.contains("unembed") ? weights.at("unembed") : table;
+    Floats logits, tokens;
     for (std::size_t b = 0; b < batch(); ++b) {
       for (std::size_t t = 0; t < V; ++t) {
         float dot = 0;
@@ -312,7 +312,7 @@ class Engine {
   bool bf16_;
   std::string pass_, layer_;
   std::size_t L_ = 0, start_ = 0;
-  std::map<std::string, Numbers> keys_, values_;
+  std::map<std::string, Floats> keys_, values_;
   std::vector<Written> all_;
 };
 

@@ -5,6 +5,7 @@
 #include <hdf5.h>
 #include <rapidcheck/gtest.h>
 
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -52,6 +53,45 @@ TEST(Hdf5Trace, LeavesOtherElementsUnreadIfAskedTo) {
   EXPECT_NE(dump.values.at("u").unread.find("another type"), std::string::npos);
   EXPECT_EQ(dump.values.at("w").unread, "");
   EXPECT_EQ(dump.values.at("w").whole.size(), 3U);
+}
+
+// Large arrays are lent from the file if they lie there as they are read; the same numbers either
+// way, also when the dump is all that is left of the file.
+TEST(Hdf5Trace, LendsLargeArraysThatLieInTheFile) {
+  const Folder folder;
+  const std::size_t count = 50'000;
+  std::vector<float> floats(count);
+  std::vector<float> big_endian(count);
+  std::vector<std::uint8_t> bytes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    floats[i] = static_cast<float>(i) - 7.5F;
+    big_endian[i] =
+        std::bit_cast<float>(__builtin_bswap32(std::bit_cast<std::uint32_t>(floats[i])));
+    bytes[i] = static_cast<std::uint8_t>(i);
+  }
+  {
+    const Hdf5File file(folder / "a.h5");
+    file.floats("lent", {count}, floats);
+    file.floats("chips/0_0_1/lent_shard", {count / 2, 2}, floats);
+    file.floats("small", {100}, floats);
+    file.dataset("chunked", H5T_IEEE_F32LE, {count}, floats.data(), {.chunk = {1000}});
+    file.dataset("gzipped", H5T_IEEE_F32LE, {count}, floats.data(),
+                 {.chunk = {1000}, .gzip = true});
+    file.dataset("big_endian", H5T_IEEE_F32BE, {count}, big_endian.data());
+    file.dataset("widened", H5T_STD_U8LE, {count}, bytes.data());
+  }
+  const Dump dump = read_dump(folder / "a.h5");
+  fs::remove(folder / "a.h5");
+  for (const auto& [name, value] : dump.values) {
+    const StoredArray& array = value.in_shards() ? value.chips.begin()->second : value.whole;
+    EXPECT_EQ(!array.lent.empty(), name.starts_with("lent")) << name;
+    EXPECT_EQ(array.bytes.empty(), name.starts_with("lent")) << name;
+    ASSERT_EQ(array.size(), name == "small" ? 100U : count) << name;
+    for (std::size_t i = 0; i < array.size(); ++i)
+      ASSERT_EQ(array.at(i),
+                name == "widened" ? static_cast<double>(bytes[i]) : static_cast<double>(floats[i]))
+          << name << i;
+  }
 }
 
 TEST(Hdf5Trace, RefusesOtherElements) {

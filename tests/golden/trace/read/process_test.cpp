@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "golden/trace/read/detail/stream.h"
@@ -57,6 +58,42 @@ TEST(Process, TellsWhatItsReaderFound) {
   EXPECT_EQ(dump.values.at("b").whole.at(2), 7.0);
   EXPECT_EQ(dump.values.at("a").chips.size(), 2U);
   EXPECT_EQ(dump.values.at("a").chips.at({0, 1, 3}).shape, Shape{3});
+  EXPECT_TRUE(no_child_is_left());
+}
+
+// An array that lies in the file is lent, and no byte beyond the file is: a reader that a hostile
+// file has taken over may say any place.
+TEST(Process, LendsWhatLiesInTheFile) {
+  std::vector<std::byte> file(64);
+  for (std::size_t i = 0; i < file.size(); ++i) file[i] = static_cast<std::byte>(i);
+  const auto read = [&](std::uint64_t first, std::int64_t count) {
+    return read_in_child(
+        [=](Sink& sink) {
+          sink.array("a", {}, NumberFormat::int8, {count});
+          sink.in_file(first);
+          give(sink, "b");
+        },
+        kSmall, file);
+  };
+  for (const std::uint64_t first : {0U, 3U, 56U}) {
+    const Dump dump = read(first, 8);
+    const StoredArray& a = dump.values.at("a").whole;
+    EXPECT_EQ(a.elements().data(), file.data() + first);
+    EXPECT_EQ(a.size(), 8U);
+    EXPECT_TRUE(a.bytes.empty());
+    EXPECT_EQ(a.at(7), static_cast<double>(first + 7));
+    EXPECT_EQ(dump.values.at("b").whole.at(2), 7.0);
+  }
+  for (const auto& [first, count] :
+       {std::pair<std::uint64_t, std::int64_t>{57, 8}, {64, 1}, {0, 65}, {~std::uint64_t{0}, 8}})
+    EXPECT_EQ(
+        message_of([&] { read(first, count); }),
+        fmt::format("dump_open: the reader sent {} bytes from {} of a file of 64", count, first));
+  EXPECT_EQ(fate([](Sink& sink) {
+              sink.array("a", {}, NumberFormat::int8, {1});
+              sink.in_file(0);
+            }),
+            "dump_open: the reader sent 1 bytes from 0 of a file of 0");
   EXPECT_TRUE(no_child_is_left());
 }
 

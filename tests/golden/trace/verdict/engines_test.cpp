@@ -112,9 +112,9 @@ TEST(Engines, RoundingsOfALibraryAreWithinAndNamed) {
 
 /// Blocks of four keys, a running maximum, and exponentials that are rounded where they meet the
 /// values.
-Numbers flash(const Numbers& s, const std::vector<const float*>& v, bool rescaled) {
+Floats flash(const Floats& s, const std::vector<const float*>& v, bool rescaled) {
   float top = -INFINITY, Z = 0;
-  Numbers o(8);
+  Floats o(8);
   for (std::size_t at = 0; at < s.size(); at += 4) {
     const std::size_t end = std::min(at + 4, s.size());
     float most = top;
@@ -312,13 +312,13 @@ TEST(Engines, PartsOfKeysMayTravelAsBf16) {
                      " batch=2 prompt=6 gen=1 seed=3");
   for (const bool right : {true, false}) {
     Engine engine(run);
-    engine.attention = [right](const Numbers& s, const std::vector<const float*>& v) {
+    engine.attention = [right](const Floats& s, const std::vector<const float*>& v) {
       const float top = *std::max_element(s.begin(), s.end());
       float Z = 0;
       for (const float one : s) Z += std::exp(one - top);
-      Numbers o(8);
+      Floats o(8);
       for (const std::size_t begin : {0U, 3U}) {
-        Numbers part(8);
+        Floats part(8);
         for (std::size_t m = begin; m < std::min(begin + 3, s.size()); ++m)
           for (std::size_t c = 0; c < 8; ++c) part[c] += std::exp(s[m] - top) / Z * v[m][c];
         for (std::size_t c = 0; c < 8; ++c)
