@@ -13,6 +13,7 @@
 #include "tests/weights/expect_error.h"
 #include "tests/weights/random_model.h"
 #include "weights/model/registry.h"
+#include "weights/storage/detail/philox.h"
 
 namespace shardproof {
 namespace {
@@ -69,6 +70,18 @@ RC_GTEST_PROP(Philox, IsKeyedBySeedIndexAndFnvOfTheName, ()) {
 }
 
 // The expected values are those that read_back.py computes.
+// Several indices at once, over the end of the lower word, too.
+TEST(CounterRandom, RunsAreTheWordsOfTheirIndices) {
+  for (const std::uint64_t first :
+       {std::uint64_t{0}, std::uint64_t{48}, (std::uint64_t{1} << 32) - 8, ~std::uint64_t{0} - 64})
+    for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{0x123456789abcdef0}}) {
+      const std::uint64_t hash = fnv1a("layer0.wq");
+      const PhiloxRun run = philox_run(seed, hash, first);
+      for (std::size_t i = 0; i < run.size(); ++i)
+        ASSERT_EQ(run[i], philox_words(seed, hash, first + i / 4)[i % 4]) << first << " " << i;
+    }
+}
+
 TEST(Generator, GivesTheSameValuesOnEveryMachine) {
   const Weights w = generate_weights(parse_model("palm-tiny"), 1);
   const auto value = [&w](const char* name, std::size_t index) { return w.at(name).data[index]; };

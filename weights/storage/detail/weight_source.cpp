@@ -1,9 +1,12 @@
 #include "weights/storage/detail/weight_source.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "weights/base/detail/each_part.h"
@@ -20,24 +23,36 @@ constexpr std::int64_t kMostMultiplier = 80;
 constexpr std::uint64_t kMeanSquareMultiplier = 2380;  // mean of m² over 8..80, rounded
 constexpr int kElementBits = 17;
 
-// The words of one stream, in order, four per Philox call.
+// The words of one stream, in order.
 class Stream {
  public:
+  static constexpr std::size_t kRun = std::tuple_size_v<PhiloxRun>;
+
   Stream(std::uint64_t seed, std::string_view name) : seed_(seed), hash_(fnv1a(name)) {}
 
   std::uint32_t operator[](std::int64_t index) {
     const auto i = static_cast<std::uint64_t>(index);
-    if (i / 4 != block_) {
-      block_ = i / 4;
-      words_ = philox_words(seed_, hash_, block_);
+    if (i / kRun != run_) {
+      run_ = i / kRun;
+      words_ = philox_run(seed_, hash_, run_ * kPhiloxBlocks);
     }
-    return words_[i % 4];
+    return words_[i % kRun];
+  }
+  /// Calls see(index, words) for runs of words that are together those of first to last.
+  template <class See>
+  void each_run(std::size_t first, std::size_t last, See&& see) const {
+    for (std::size_t at = first; at < last;) {
+      const std::size_t skipped = at % kRun, count = std::min(kRun - skipped, last - at);
+      const PhiloxRun words = philox_run(seed_, hash_, at / kRun * kPhiloxBlocks);
+      see(at, std::span(words).subspan(skipped, count));
+      at += count;
+    }
   }
 
  private:
   std::uint64_t seed_, hash_;
-  std::uint64_t block_ = std::numeric_limits<std::uint64_t>::max();
-  std::array<std::uint32_t, 4> words_{};
+  std::uint64_t run_ = std::numeric_limits<std::uint64_t>::max();
+  PhiloxRun words_{};
 };
 
 float scaled(std::int64_t integer, int shift) {
@@ -83,24 +98,31 @@ Tensor generate_matrix(const WeightSource& source, std::uint64_t seed) {
                                     ? element_count(source.shape) / source.shape.front()
                                     : source.shape.back();
   Stream multiplier_words(seed, source.id + "/channel");
-  std::vector<std::int64_t> multipliers(static_cast<std::size_t>(channels));
+  std::vector<std::int32_t> multipliers(static_cast<std::size_t>(channels));
   for (std::int64_t c = 0; c < channels; ++c) {
     multipliers[static_cast<std::size_t>(c)] =
-        ranged(multiplier_words[c], kLeastMultiplier, kMostMultiplier);
+        static_cast<std::int32_t>(ranged(multiplier_words[c], kLeastMultiplier, kMostMultiplier));
   }
   const Scale scale = scale_for(source.fan_in, gain_of(source.id));
   // Multiplying by a power of two gives the same result as ldexp.
   const float unit = std::ldexp(1.0F, -scale.shift);
   constexpr std::size_t kLeast = std::size_t{1} << 18;  // elements for which a thread is started
   each_part(tensor.data.size(), kLeast, [&](std::size_t first, std::size_t last) {
-    Stream words(seed, source.id);
-    std::size_t channel = first % multipliers.size();
-    for (std::size_t i = first; i < last; ++i) {
-      const std::int64_t element =
-          ranged(words[static_cast<std::int64_t>(i)], -scale.range, scale.range);
-      tensor.data[i] = static_cast<float>(element * multipliers[channel]) * unit;
-      channel = channel + 1 == multipliers.size() ? 0 : channel + 1;
-    }
+    const Stream stream(seed, source.id);
+    const auto low = static_cast<std::int32_t>(-scale.range);
+    const auto count = static_cast<std::uint64_t>(2 * scale.range + 1);
+    std::array<std::int32_t, Stream::kRun> elements;
+    stream.each_run(first, last, [&](std::size_t at, std::span<const std::uint32_t> words) {
+      for (std::size_t i = 0; i < words.size(); ++i)  // as ranged()
+        elements[i] = low + static_cast<std::int32_t>((words[i] * count) >> 32);
+      std::size_t channel = at % multipliers.size();
+      for (std::size_t i = 0; i < words.size();) {
+        const std::size_t end = std::min(words.size(), i + multipliers.size() - channel);
+        for (; i < end; ++i, ++channel)
+          tensor.data[at + i] = static_cast<float>(elements[i] * multipliers[channel]) * unit;
+        channel = 0;
+      }
+    });
   });
   return tensor;
 }
