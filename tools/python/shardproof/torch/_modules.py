@@ -58,13 +58,15 @@ def tensor_in(output: Any) -> Optional[Any]:
 def places(model: Any, architecture: Any) -> Tuple[List[Place], List[str]]:
     """The modules that show values, and in words those of the table that the model has not."""
     modules: Dict[str, Any] = dict(model.named_modules())
-    missing: List[str] = []
+    missing: Dict[str, str] = {}
+    shown = set()
     found: Dict[Tuple[str, bool], List[Tuple[int, Show]]] = {}
     for row in architecture.modules():
         name, order = _name_of(row.name, modules, row.input)
         if name is None:
-            missing.append(f"{row.value}: the model has no module {row.name}")
+            missing[row.value] = f"{row.value}: the model has no module {row.name}"
             continue
+        shown.add(row.value)
         pattern, part = part_of(row.pattern, row.take, row.dims)
         words = path_in_words(row.name) + (", its input" if row.input else "")
         show = Show(row.value, pattern, part, words,
@@ -75,20 +77,28 @@ def places(model: Any, architecture: Any) -> Tuple[List[Place], List[str]]:
         shows.sort(key=lambda pair: pair[0])
         module = modules[name]
         out.append(Place(module, tuple(show for _, show in shows), is_input, role_of(module)))
-    return out, missing
+    return out, [line for value, line in missing.items() if value not in shown]
 
 
 def _name_of(path: str, modules: Dict[str, Any], is_input: bool) -> Tuple[Optional[str], int]:
     """The module of this path in the model, with or without a prefix, or the fused one that has
     it, and its place in that."""
-    for name in (path, re.sub(r"^(model|transformer)\.", "", path)):
-        if name in modules:
-            return name, 0
-        parent, _, last = name.rpartition(".")
-        for fused, parts in FUSED.items():
-            if last in parts and not is_input and f"{parent}.{fused}" in modules:
-                return f"{parent}.{fused}", parts.index(last)
+    for name, order in names_in_models(path).items():
+        if name in modules and not (is_input and order is not None):
+            return name, order or 0
     return None, 0
+
+
+def names_in_models(path: str) -> Dict[str, Optional[int]]:
+    """What models call a module of a map: by its path, without a prefix, and as part of a fused
+    one, with its place in that."""
+    names: Dict[str, Optional[int]] = {}
+    for name in (path, path_in_words(path)):
+        names[name] = None
+        parent, _, last = name.rpartition(".")
+        names.update({f"{parent}.{fused}": parts.index(last)
+                      for fused, parts in FUSED.items() if last in parts})
+    return names
 
 
 def path_in_words(path: str) -> str:

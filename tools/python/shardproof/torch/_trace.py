@@ -1,13 +1,14 @@
 """A run that was seen, as a trace."""
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
 from .._arrays import Array
 from .._library import Error
 from ..trace import Trace
+from ._flow import Flow
 from ._mesh import PARTIAL, Axes, Cut, dims, layout, letters, local_shape
 from ._run import Pass, Run
 from ._tensors import ALL, Seen, cuts_of_shape
@@ -53,9 +54,11 @@ class Shown:
         return blocks - {1}
 
 
-def trace_of(run: Run, greedy: bool, attributes: Mapping[str, Any]) -> Tuple[Trace, List[str]]:
-    """The trace of a run, and in words what could not be put into it. A cache that an architecture
-    keeps in another form than the text's is only `unseen`."""
+def trace_of(run: Run, flows: Sequence[Flow], greedy: bool, attributes: Mapping[str, Any]
+             ) -> Tuple[Trace, List[str], Dict[str, FrozenSet[str]]]:
+    """The trace of a run; in words what could not be put into it; and the values that modules
+    reach first which the text does not have, which are given, with those modules. A cache that an
+    architecture keeps in another form than the text's is only `unseen`."""
     values: Values = {}
     for number, one in enumerate(run.passes):
         _add_pass(run, number, one, values)
@@ -74,12 +77,35 @@ def trace_of(run: Run, greedy: bool, attributes: Mapping[str, Any]) -> Tuple[Tra
     trace = Trace(run.case(str(axes)), **attributes)
     trace.weights = run.reference.weights
     left: List[str] = []
-    for name, (shown, said) in values.items():
-        why = _add(trace, name, shown, said, axes)
-        if why:
-            left.append(f"{name}: {why}")
+    ready: Dict[str, Tuple[str, Dict[Any, Array]]] = {}
+    for name, (shown, _) in values.items():
+        try:
+            ready[name] = _shards(shown, axes)
+        except Error as error:
+            left.append(f"{name}: {error.message}")
             (trace.unseen if _other_cache(run, name, shown) else trace.left).append(left[-1])
-    return trace, left
+    places = _places(run)
+    reached: Dict[Tuple[int, str], FrozenSet[str]] = {}
+    for flow in flows:
+        reached.update(flow.reached({places[name] for name in ready if name in places}))
+    for name, (text, shards) in ready.items():
+        trace.add(name, shards[ALL] if set(shards) == {ALL} else shards, text,
+                  given=places.get(name) in reached, **values[name][1])
+    given: Dict[str, FrozenSet[str]] = {}
+    for (_, value), modules in reached.items():
+        given[value] = given.get(value, frozenset()) | modules
+    return trace, left, given
+
+
+def _places(run: Run) -> Dict[str, Tuple[int, str]]:
+    """The pass and value of all names of the trace, also of those that are a value's terms."""
+    out: Dict[str, Tuple[int, str]] = {}
+    for number, one in enumerate(run.passes):
+        at = run.name(number) + "."
+        for name, (show, _) in one.values.items():
+            out[at + name] = out[f"{at}{name}_before"] = number, show.value
+        out.update({at + name: (number, name) for name in one.heads})
+    return out
 
 
 def _other_cache(run: Run, name: str, shown: Shown) -> bool:
@@ -147,25 +173,20 @@ def _last(value: Seen) -> Seen:
     return value._replace(cuts=cuts, shards={r: a[:, -1] for r, a in value.shards.items()})
 
 
-def _add(trace: Trace, name: str, shown: Shown, said: Mapping[str, Any], axes: Axes) -> str:
-    """Adds a value; otherwise returns why not."""
+def _shards(shown: Shown, axes: Axes) -> Tuple[str, Dict[Any, Array]]:
+    """The layout of a value and its shards by chip, ALL's if the ranks have them in common. Raises
+    Error torch_layout if it has none."""
     if shown.why:
-        return shown.why
+        raise Error("torch_layout", shown.why)
     if shown.cuts is None:
-        return (f"an array of {list(shown.value.shape)} does not say how {shown.pattern} is cut: "
-                "keep it a DTensor")
-    try:
-        text = layout(shown.pattern, shown.extents, shown.cuts, axes)
-    except Error as error:
-        return error.message
+        raise Error("torch_layout", f"an array of {list(shown.value.shape)} does not say how "
+                                    f"{shown.pattern} is cut: keep it a DTensor")
+    text = layout(shown.pattern, shown.extents, shown.cuts, axes)
     shape = local_shape(letters(shown.pattern), shown.extents, text, axes)
     shards: Dict[Any, Array] = {}
     for rank, shard in shown.value.shards.items():
         if shard.size != int(np.prod(shape)):
-            return f"rank {rank} has an array of {list(shard.shape)}, {text} is one of {shape}"
-        shards[rank] = shard.reshape(shape)
-    if set(shards) == {ALL}:
-        trace.add(name, shards[ALL], text, **said)
-    else:
-        trace.add(name, {axes.chip(rank): shard for rank, shard in shards.items()}, text, **said)
-    return ""
+            raise Error("torch_layout", f"rank {rank} has an array of {list(shard.shape)}, {text} "
+                                        f"is one of {shape}")
+        shards[rank if rank == ALL else axes.chip(rank)] = shard.reshape(shape)
+    return text, shards

@@ -14,6 +14,7 @@ from ..architectures import Architecture
 from ..reference import Weights
 from ._rope import in_f32
 from ._tensors import ALL, seen
+from ._unknown import is_in, unknown_modules
 
 
 class Reference:
@@ -61,26 +62,30 @@ class Reference:
 
 def reference(model: Union[str, pathlib.Path, Any]) -> Reference:
     """The reference of a model of transformers, or of a directory with config.json and
-    safetensors. Take it before the model is cut: its weights are copied. RoPE's tables are the
-    config's, never the model's (_rope.py)."""
+    safetensors. Take it before the model is cut: its weights are copied, but those of modules that
+    the architecture's text does not have. RoPE's tables are the config's, never the model's
+    (_rope.py)."""
     if isinstance(model, (str, pathlib.Path)):
         return _of_directory(pathlib.Path(model))
     config = model.config.to_dict()
     config.setdefault("architectures", [type(model).__name__])
     config["architectures"] = config["architectures"] or [type(model).__name__]
-    tensors, dtype = _tensors(model)
     architecture = Architecture.of(config)
+    tensors, dtype = _tensors(model, unknown_modules(model, architecture))
     weights = in_f32(architecture.weights(tensors), architecture.model, model)
     return Reference(architecture, weights, dtype, config)
 
 
-def _tensors(model: Any) -> Tuple[Dict[str, Array], str]:
+def _tensors(model: Any, unknown: Mapping[str, Any]) -> Tuple[Dict[str, Array], str]:
+    """A model's, but for those of modules that its text does not have; and their type."""
     import torch
 
     formats = {torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16"}
     tensors: Dict[str, Array] = {}
     types = set()
     for name, tensor in model.state_dict().items():
+        if is_in(name, unknown):
+            continue
         if hasattr(tensor, "placements"):
             raise Error("torch_reference", f"{name} is cut already: take the reference before the "
                                            "model is made parallel")

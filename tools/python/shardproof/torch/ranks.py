@@ -8,7 +8,8 @@ import multiprocessing
 import multiprocessing.connection
 import pickle
 import tempfile
-from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple,
+                    Union)
 
 from .._library import Error
 from .tap import Tap

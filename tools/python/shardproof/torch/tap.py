@@ -1,16 +1,18 @@
 """Hooks on a model's modules, which keep what each rank holds of every value of a run."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from .._library import Error
 from ..trace import Trace
 from ._attention import watch
+from ._flow import Flow
 from ._inputs import CACHES, inputs_of, require_one_run
-from ._modules import Place, Show, places, tensor_in
+from ._modules import Place, Show, path_in_words, places, tensor_in
 from ._run import Pass, Run
 from ._tensors import ALL, Seen, seen
 from ._trace import trace_of
+from ._unknown import unknown_modules
 from .model import Reference
 
 _MOST_PASSES = 1000
@@ -29,13 +31,20 @@ class Tap:
         self._open: Optional[Pass] = None
         self._handles: List[Any] = []
         self._undo: Callable[[], None] = _nothing
+        self._flows = [Flow()]
         found, self.missing = places(model, reference.architecture)
+        unknown = unknown_modules(model, reference.architecture)
+        self.unknown = list(unknown)
         self._says_sums = all(place.says_sums for place in found)
-        self._hook(model, found)
+        self._hook(model, found, unknown)
 
-    def _hook(self, model: Any, found: Sequence[Place]) -> None:
+    def _hook(self, model: Any, found: Sequence[Place], unknown: Dict[str, Any]) -> None:
         keep = self._handles.append
         keep(model.register_forward_pre_hook(self._begin, with_kwargs=True, prepend=True))
+        for name, module in unknown.items():
+            keep(module.register_forward_hook(self._unknown_hook(name)))
+        if unknown:  # also if the call fails
+            keep(model.register_forward_hook(lambda *_: self._flows[0].end(), always_call=True))
         for place in found:
             if place.is_input:
                 keep(place.module.register_forward_pre_hook(self._input_hook(place),
@@ -63,7 +72,8 @@ class Tap:
 
     def __getstate__(self) -> Dict[str, Any]:
         return {"reference": self.reference, "passes": self.passes, "missing": self.missing,
-                "twice": self.twice, "left": self.left, "_sizes": self.sizes, "_handles": [], "_open": None,
+                "unknown": self.unknown, "twice": self.twice, "left": self.left,
+                "_flows": self._flows, "_sizes": self.sizes, "_handles": [], "_open": None,
                 "_undo": _nothing, "_says_sums": self._says_sums}
 
     def detached(self) -> "Tap":
@@ -100,6 +110,8 @@ class Tap:
                     mine.heads.setdefault(name, cache).shards.update(cache.shards)
             self.twice.update(other.twice)
             self.missing = [line for line in self.missing if line in other.missing]
+            self.unknown += [name for name in other.unknown if name not in self.unknown]
+            self._flows += other._flows
         return self
 
     def trace(self, *, greedy: bool = False, **attributes: Any) -> Trace:
@@ -107,12 +119,19 @@ class Tap:
         greatest logits, and judged as such. What else is said are attributes of
         docs/trace-format.md. What could not be put into it is in `left`, with the reason, and in
         the trace's `left`, so that it is not right, or in its `unseen` if the architecture does not
-        show it; so are missing modules and entries of the config that no text has."""
+        show it; so are missing modules and entries of the config that no text has. A module that
+        the text does not have is in `unseen`, and the values that its result reaches first are
+        given: operands of those after them, not judged."""
         run = Run(self.reference, self.passes, self.sizes, self._says_sums)
-        trace, self.left = trace_of(run, greedy, {**self.reference.attributes, **attributes})
-        self.left += [f"{value}: {why}" for value, why in self.twice.items()]
-        trace.unseen += [*(f"{value}: {why}" for value, why in self.twice.items()), *self.missing, *(f"the config's {entry}: no text has it"
-                                          for entry in self.reference.given)]
+        trace, self.left, given = trace_of(run, self._flows, greedy,
+                                           {**self.reference.attributes, **attributes})
+        twice = [f"{value}: {why}" for value, why in self.twice.items()]
+        self.left += twice
+        trace.unseen += [*twice, *self.missing,
+                         *(f"{path_in_words(name)}: the text has no such module; "
+                           + _given_for(name, given) for name in self.unknown),
+                         *(f"the config's {entry}: no text has it"
+                           for entry in self.reference.given)]
         return trace
 
     def _see(self, tensor: Any) -> Seen:
@@ -131,6 +150,14 @@ class Tap:
             require_one_run(inputs_of(model, args, kwargs), row.shape[1],
                             sum(one.ids.shape[-1] for one in self.passes), self._see)
         self._open = Pass(row, {}, {}, {})
+        if self.unknown:
+            self._flows[0].begin()
+
+    def _unknown_hook(self, name: str) -> Any:
+        def hook(_: Any, __: Any, output: Any) -> None:
+            if self._open is not None:
+                self._flows[0].returned(len(self.passes), name, output)
+        return hook
 
     def _input_hook(self, place: Place) -> Any:
         def hook(_: Any, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
@@ -157,27 +184,32 @@ class Tap:
                            self._terms(place, tensor, _second_of(output)))
         return hook
 
-    def _terms(self, place: Place, tensor: Any, second: Any) -> Dict[str, Seen]:
+    def _terms(self, place: Place, tensor: Any, second: Any) -> Dict[str, Any]:
         """What was seen, by the ends of names. Layers of engines return what their last module
         adds, and the residual stream beside it; their norms are given both."""
         of_stream = all(show.value.rpartition(".")[2] in ("mid", "out") for show in place.shows)
         if not of_stream or getattr(second, "shape", None) != tensor.shape:
-            return {"": self._see(tensor)}
-        return {"_added": self._see(tensor), "_residual": self._see(second)}
+            return {"": tensor}
+        return {"_added": tensor, "_residual": second}
 
     def _see_queries(self, layer: int, queries: Any) -> None:
         if self._open is not None:
-            self._open.heads[f"layer{layer}.q_rot"] = self._see(queries)
+            self._keep_heads(self._open, f"layer{layer}.q_rot", queries)
 
     def _keep(self, into: Dict[str, Tuple[Show, Seen]], place: Place,
-              terms: Dict[str, Seen]) -> None:
-        for end, value in terms.items():
-            for show, part in place.parts(value):
+              terms: Dict[str, Any]) -> None:
+        for end, tensor in terms.items():
+            for show, part in place.parts(self._see(tensor)):
                 name = show.value + end
+                self._flows[0].show(len(self.passes), show.value, tensor)
                 if into.pop(name, None) is not None:
                     self.twice[name] = f"{show.path} is called several times in a pass, of which " \
                                        "the last is judged"
                 into[name] = show, part
+
+    def _keep_heads(self, into: Pass, name: str, tensor: Any) -> None:
+        into.heads[name] = self._see(tensor)
+        self._flows[0].show(len(self.passes), name, tensor)
 
     def _end(self, _: Any, __: Any, kwargs: Dict[str, Any], output: Any) -> None:
         if self._open is None:
@@ -185,7 +217,7 @@ class Tap:
         for layer, pair in enumerate(_caches(output, kwargs)):
             for name, tensor in zip(("k_cache", "v_cache"), pair):
                 if hasattr(tensor, "shape") and tensor.ndim == 4:
-                    self._open.heads[f"layer{layer}.{name}"] = self._see(tensor)
+                    self._keep_heads(self._open, f"layer{layer}.{name}", tensor)
         self.passes.append(self._open)
         self._open = None
 
@@ -199,6 +231,12 @@ def tap(model: Any, reference: Reference, mesh: Optional[Any] = None) -> Tap:
 
 def _second_of(output: Any) -> Any:
     return output[1] if isinstance(output, (tuple, list)) and len(output) > 1 else None
+
+
+def _given_for(name: str, given: Mapping[str, FrozenSet[str]]) -> str:
+    """Which values are given because of a module, in words."""
+    values = [value for value, modules in given.items() if name in modules]
+    return f"given: {', '.join(values)}" if values else "no value seen follows from it"
 
 
 def _nothing() -> None:
