@@ -85,6 +85,15 @@ def test_chips_hold_what_dtensor_gives_the_ranks(sizes, data):
         assert np.array_equal(shards[rank], mine)
 
 
+def test_ranks_in_one_process_need_a_mode_of_torch(monkeypatch):
+    module = sys.modules["shardproof.torch.ranks"]
+    monkeypatch.setattr(module, "has_local_tensors", lambda: False)
+    assert module.ranks(2).processes and module.ranks(2, processes=True).processes
+    with pytest.raises(sp.Error, match="leave processes=False out") as caught:
+        module.ranks(2, processes=False)
+    assert caught.value.label == "torch_ranks"
+
+
 def test_patterns_have_dims_and_letters():
     assert dims("BL(HQ)") == ["B", "L", "HQ"] and letters("BL(HQ)") == "BLHQ"
 

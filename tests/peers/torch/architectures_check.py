@@ -20,6 +20,7 @@ import torch
 import transformers
 
 import shardproof as sp
+from passes import CACHE
 
 BATCH, PROMPT, GEN = 2, 5, 3
 SMALL = dict(vocab_size=48, hidden_size=48, num_hidden_layers=2, num_attention_heads=6,
@@ -87,7 +88,7 @@ def run(model, arch, ids):
     for at, step in enumerate(passes):
         values[f"{step}.ids"] = ids.numpy().astype(np.int32)
         with torch.no_grad():
-            logits = model(ids, cache=cache, use_cache=True).logits
+            logits = model(ids, use_cache=True, **{CACHE: cache}).logits
         for module in modules:
             array = shown[module.name][0 if module.input else 1].detach()
             values[f"{step}.{module.value}"] = numbers(module.of(array, arch.extents))

@@ -17,6 +17,7 @@ import torch
 import transformers
 
 import architectures_check as small
+from passes import CACHE
 from shardproof.importing.command import main as command
 
 ROWS = ["llama", "llama-3", "qwen2", "phi-3", "gemma", "gpt-j", "falcon-7b"]
@@ -58,8 +59,8 @@ def dump(model, folder):
                             ("position_ids", positions)):
             save(name, value.clone())
         with torch.no_grad():
-            logits = model(ids, attention_mask=mask, position_ids=positions, cache=cache,
-                           use_cache=True).logits
+            logits = model(ids, attention_mask=mask, position_ids=positions,
+                           use_cache=True, **{CACHE: cache}).logits
         ids = logits[:, -1].argmax(-1, keepdim=True)
         mask = torch.cat([mask, torch.ones_like(ids)], 1)
     for hook in hooks:

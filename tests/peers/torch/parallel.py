@@ -1,7 +1,8 @@
 """Tensor and sequence parallelism by DTensor, as programs write it with hooks: the stream between
 layers is cut over positions in a prefill, and whole in a decode step."""
 import torch
-from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+from passes import DTensor, Replicate, Shard, distribute_tensor
 
 
 class Parallel:

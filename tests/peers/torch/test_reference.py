@@ -7,6 +7,7 @@ from torch import nn
 
 import shardproof as sp
 import shardproof.torch as spt
+from passes import cache_of
 
 
 def small(**entries):
@@ -19,8 +20,7 @@ def passes_of(model, tap, lengths):
     with torch.no_grad(), tap:
         for length in lengths:
             out = model(ids[:, at:at + length], use_cache=True, **cache)
-            name = "cache" if hasattr(out, "cache") else "past_key_values"
-            cache, at = {name: getattr(out, name)}, at + length
+            cache, at = cache_of(out), at + length
     return tap
 
 

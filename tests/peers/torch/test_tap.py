@@ -6,6 +6,7 @@ from torch import nn
 
 import shardproof as sp
 import shardproof.torch as spt
+from passes import CACHE, cache_of
 
 IDS = torch.arange(16).reshape(2, 8)
 
@@ -20,7 +21,7 @@ def run(model, *passes, reference=None):
     with spt.tap(model, reference or spt.reference(model)) as tap, torch.no_grad():
         cache = {}
         for ids in passes:
-            cache = {"cache": model(ids, use_cache=True, **cache).cache}
+            cache = cache_of(model(ids, use_cache=True, **cache))
     return tap
 
 
@@ -80,19 +81,19 @@ def test_padded_rows_are_an_error(model, more, said):
 
 def test_masks_of_ones_and_positions_that_go_on_are_right(model):
     with spt.tap(model, spt.reference(model)) as tap, torch.no_grad():
-        cache = model(IDS, attention_mask=torch.ones(2, 8), position_ids=torch.arange(8)[None],
-                      use_cache=True).cache
-        model(IDS[:, :1], attention_mask=torch.ones(2, 9, dtype=torch.int64), cache=cache,
-              position_ids=torch.tensor([[8], [8]]))
+        out = model(IDS, attention_mask=torch.ones(2, 8), position_ids=torch.arange(8)[None],
+                    use_cache=True)
+        model(IDS[:, :1], attention_mask=torch.ones(2, 9, dtype=torch.int64),
+              position_ids=torch.tensor([[8], [8]]), **cache_of(out))
     assert sp.check(tap.trace()).right
 
 
-@pytest.mark.parametrize("more", [{}, {"cache": None}, {"cache": transformers.DynamicCache()}])
+@pytest.mark.parametrize("more", [[], [None], [transformers.DynamicCache()]])
 def test_a_second_prompt_is_an_error(model, more):
     with spt.tap(model, spt.reference(model)) as tap, torch.no_grad():
         model(IDS)
         with pytest.raises(sp.Error, match="a second prompt: tap each run by itself") as caught:
-            model(IDS, **more)
+            model(IDS, **{CACHE: cache for cache in more})
     assert caught.value.label == "torch_passes" and len(tap.passes) == 1
 
 

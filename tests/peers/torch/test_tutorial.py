@@ -4,6 +4,8 @@ import pathlib
 import re
 
 import pytest
+import torch
+import torch.distributed.tensor.parallel
 
 import shardproof as sp
 import shardproof.torch as spt
@@ -21,6 +23,9 @@ def program(fault=False):
     if fault:
         at = code.index("    with spt.tap")
         code = block("import") + code[:at] + block("fault") + code[at:]
+        if not hasattr(torch.distributed.tensor, "DTensor"):  # before torch 2.5
+            code = code.replace("from torch.distributed.tensor import",
+                                "from torch.distributed._tensor import")
     names = {}
     exec(compile(code, "test_parallel.py", "exec"), names)  # the page's own text
     return names

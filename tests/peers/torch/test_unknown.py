@@ -11,6 +11,7 @@ import shardproof as sp
 import shardproof.torch as spt
 from families import FAMILIES, model_of
 from parallel import Parallel
+from passes import cache_of
 
 IDS = torch.arange(18).reshape(2, 9)
 
@@ -127,8 +128,7 @@ def changed(change, ranks=1):
 def run(model, reference):
     with spt.tap(model, reference) as tap, torch.no_grad():
         out = model(IDS[:, :8], use_cache=True)
-        name = "cache" if hasattr(out, "cache") else "past_key_values"
-        model(IDS[:, 8:], use_cache=True, **{name: getattr(out, name)})
+        model(IDS[:, 8:], use_cache=True, **cache_of(out))
     return tap
 
 
@@ -266,7 +266,7 @@ def test_the_stream_that_hooks_hand_on_is_one_value(part, value):
         Parallel(model, family, mesh).cut()
         with spt.tap(model, reference, mesh) as tap:
             out = model(torch.arange(16).reshape(1, 16), use_cache=True)
-            model(torch.arange(1).reshape(1, 1), use_cache=True, cache=out.cache)
+            model(torch.arange(1).reshape(1, 1), use_cache=True, **cache_of(out))
         return tap
     verdict = sp.check(spt.ranks(family.ranks, family.mesh).run(program).trace())
     assert given_of(verdict) == [f"prefill.c0.layer0.{value}", f"decode.1.layer0.{value}"]

@@ -25,6 +25,7 @@ class _Result(NamedTuple):
     why: str = ""
     by_others: bool = False
     data: bytes = b""
+    label: str = "torch_ranks"
 
 
 class Ranks:
@@ -37,7 +38,8 @@ class Ranks:
         """Calls program(mesh, *arguments) on all ranks, without gradients. Returns what rank 0
         returns; a Tap has what all ranks saw. In one process a plain tensor is that of every
         rank, and those of a model made by the program are alike on all; in several, seed them.
-        Raises Error torch_ranks for what fails on a rank's process."""
+        Raises Error torch_ranks for what fails on a rank's process, and an Error of a rank's as it
+        is."""
         return self._run_processes(program, arguments) if self.processes else \
             self._run_here(program, arguments)
 
@@ -69,7 +71,7 @@ class Ranks:
         failed = sorted((one for one in results if one.why),
                         key=lambda one: (one.by_others, 0 if one.by_others else one.rank))
         if failed:
-            raise Error("torch_ranks", failed[0].why)
+            raise Error(failed[0].label, failed[0].why)
         results.sort(key=lambda one: one.rank)
         values = [pickle.loads(one.data) for one in results]  # of our own children
         return values[0].join(values[1:]) if isinstance(values[0], Tap) else values[0]
@@ -90,14 +92,18 @@ class Ranks:
             dist.barrier()
             dist.destroy_process_group()
         except BaseException as error:  # whatever it is, the parent says it
-            why = f"rank {rank}: {type(error).__name__}: {error}".split("\n")[0]
-            send.send(_Result(rank, why, _by_others(error)))
+            if isinstance(error, Error):
+                send.send(_Result(rank, f"rank {rank}: {error.message}", label=error.label))
+            else:
+                why = f"rank {rank}: {type(error).__name__}: {error}".split("\n")[0]
+                send.send(_Result(rank, why, _by_others(error)))
 
 
 def ranks(count: int, mesh: MeshLike = None, *, processes: Optional[bool] = None) -> Ranks:
     """Simulated ranks on a mesh: {"dp": 2, "tp": 4}, or sizes; one dim "tp" of all if it is left
     out. `processes`: whether each is a process; if left out, only where PyTorch has no
-    local-tensor mode. Raises Error torch_ranks for a mesh of another number of ranks."""
+    local-tensor mode. Raises Error torch_ranks for a mesh of another number of ranks, and without
+    that mode for processes=False."""
     if mesh is None:
         mesh = {"tp": count}
     elif not isinstance(mesh, Mapping):
@@ -109,7 +115,11 @@ def ranks(count: int, mesh: MeshLike = None, *, processes: Optional[bool] = None
     if product != count or not 1 <= count <= 4096:
         raise Error("torch_ranks", f"a mesh of {'x'.join(map(str, mesh.values()))} for {count} "
                                    "ranks: their numbers must be equal, at most 4096")
-    return Ranks(count, mesh, not has_local_tensors() if processes is None else processes)
+    here = has_local_tensors()
+    if processes is False and not here:
+        raise Error("torch_ranks", "this PyTorch cannot simulate ranks in one process, which needs "
+                                   "the local-tensor mode of 2.10: leave processes=False out")
+    return Ranks(count, mesh, not here if processes is None else processes)
 
 
 def has_local_tensors() -> bool:
