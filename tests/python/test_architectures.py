@@ -44,9 +44,9 @@ def size(letters, extents):
 
 
 def shape_of(pattern, extents):
-    axes = sp.Module("", "", pattern, 0, False, "").axes
-    return [int(np.prod([sum(size(p, extents) for p in f) if isinstance(f, list)
-                         else size(f, extents) for f in axis], dtype=int)) for axis in axes]
+    axes = sp.Module("", "", pattern, 0, False, "").read().axes
+    return [int(np.prod([sum(size(p, extents) for p in f.parts or (f.letters,))
+                         for f in axis.factors], dtype=int)) for axis in axes]
 
 
 def checkpoint(arch, one, seed=1):

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shardproof as sp
+from shardproof.axes import parse_axes
 from shardproof.importing.arrange import arrange
 from shardproof.importing.arrays import FileArray
-from shardproof.importing.axes import parse_axes
 from shardproof.importing.mesh import mesh_of
 from shardproof.importing.rows import Rows
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shardproof as sp
+from shardproof.axes import parse_axes, size_of
 from shardproof.importing import Names
-from shardproof.importing.axes import parse_axes, size_of
 from shardproof.importing.dims import parse_dims
 from shardproof.importing.local_axes import local_axis, width_of
 from shardproof.importing.mesh import mesh_of, mesh_of_torus
@@ -66,8 +66,8 @@ def test_the_first_line_of_a_value_wins():
 
 @pytest.mark.parametrize("line, words", [
     ("a b c", "legal: NAME -> VALUE"), ("a ->", "legal: NAME -> VALUE"), ("-> q", "legal: NAME"),
-    ("a -> 3 BLE", "'3' is no value"), ("a -> q BLe", "'BLe' is no pattern"),
-    ("a -> q B(L", "no pattern"), ("a -> q BL[H,K]", "'take' must say one"),
+    ("a -> 3 BLE", "'3' is no value"), ("a -> q BLe", "'BLe' is not a valid pattern"),
+    ("a -> q B(L", "not a valid pattern"), ("a -> q BL[H,K]", "'take' must say one"),
     ("a -> q BL([H,K]) take 2", "it says 2"), ("a -> q BLE take 0", "no parts"),
     ("a -> q BLE take x", "legal: AXES, AXES take N"), ("a{x} -> q BLE", "{x}; legal"),
     ("a{n}{n} -> q BLE", "each once"),

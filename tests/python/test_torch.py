@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 import shardproof as sp
 import shardproof.torch as spt
+from shardproof.importing.names import Names
 from shardproof.torch._classes import Role, role_of
 from shardproof.torch._mesh import PARTIAL, WHOLE, Axes, Cut, dims, layout, letters, local_shape
+from shardproof.torch._modules import names_in_models
 from shardproof.torch._pattern import part_of
 from shardproof.torch._tensors import Seen, cuts_of_shape
 from shardproof.torch._trace import Shown
@@ -94,6 +96,10 @@ def test_ranks_in_one_process_need_a_mode_of_torch(monkeypatch):
     assert caught.value.label == "torch_ranks"
 
 
+def row_of(pattern, take=0, letters="BLHQ"):
+    return sp.Module("layer0.q", "q_proj", pattern, take, False, letters)
+
+
 def test_patterns_have_dims_and_letters():
     assert dims("BL(HQ)") == ["B", "L", "HQ"] and letters("BL(HQ)") == "BLHQ"
 
@@ -105,7 +111,7 @@ def test_patterns_have_dims_and_letters():
 def test_parts_of_fused_results(pattern, take, wanted):
     """One kv head, two query heads of two channels; then two ranks with one head each."""
     small = {"B": 1, "L": 1, "H": 2, "K": 1, "G": 2, "Q": 2}
-    _, part = part_of(pattern, take, "BLHQ")
+    _, part = part_of(row_of(pattern, take))
     assert part.cut(np.arange(8).reshape(1, 1, 8), small).ravel().tolist() == wanted
     two = {**small, "H": 4, "K": 2}
     assert part.cut(np.arange(8).reshape(1, 1, 8), two).ravel().tolist() == wanted
@@ -117,7 +123,7 @@ def test_parts_of_fused_results(pattern, take, wanted):
 def test_placements_cut_a_fused_result_into_blocks(pattern, width, why):
     """Two ranks have K and V of 1 head each, or of all heads the half."""
     small = {"B": 1, "L": 1, "H": 4, "K": 2, "G": 2, "Q": 2}
-    plain, part = part_of(pattern, 0, "BLHQ")
+    plain, part = part_of(row_of(pattern))
     blocks = {rank: np.ones((1, 1, width), np.float32) for rank in range(2)}
     shown = Shown(Seen(blocks, (Cut("S", 2),), part=part), plain, small, [2])
     assert shown.why.startswith(why) and (shown.cuts is None) == bool(why)
@@ -128,10 +134,20 @@ def test_placements_cut_a_fused_result_into_blocks(pattern, width, why):
     assert Shown(Seen(fused, part=part), plain, small, [2]).cuts == (Cut("S", 2),)
 
 
+def test_engines_fused_modules_are_of_the_names_of_importers():
+    assert Names.fused() == {"qkv_proj": {"q": 0, "k": 1, "v": 2},
+                             "gate_up_proj": {"gate": 0, "up": 1}}
+    row = sp.Module("layer1.k", "model.layers.1.self_attn.k_proj", "BL(KQ)", 0, False, "BLKQ")
+    assert names_in_models(row) == {
+        "model.layers.1.self_attn.k_proj": 0, "model.layers.1.self_attn.qkv_proj": 1,
+        "layers.1.self_attn.k_proj": 0, "layers.1.self_attn.qkv_proj": 1}
+    assert len(names_in_models(row._replace(input=True))) == 2
+
+
 def test_a_part_by_groups_has_the_letters_of_heads():
-    assert part_of("BL(K[G,1,1]Q)", 0, "BLHQ")[0] == "BL(HQ)"
-    assert part_of("BL(K[G,1,1]Q)", 1, "BLKQ")[0] == "BL(KQ)"
-    assert part_of("BL(HQ)", 0, "BLHQ")[1].parts == ()
+    assert part_of(row_of("BL(K[G,1,1]Q)"))[0] == "BL(HQ)"
+    assert part_of(row_of("BL(K[G,1,1]Q)", 1, "BLKQ"))[0] == "BL(KQ)"
+    assert part_of(row_of("BL(HQ)"))[1].parts == ()
 
 
 @pytest.mark.parametrize("shape, sizes, wanted", [

@@ -1,8 +1,9 @@
 """Where another program shows a model's values: what a module is given or returns."""
 from __future__ import annotations
 
-import re
-from typing import Any, List, Mapping, NamedTuple, Tuple
+from typing import Any, List, Mapping, NamedTuple
+
+from .axes import Pattern, parse_axes, size_of, span_of
 
 
 class Module(NamedTuple):
@@ -20,47 +21,34 @@ class Module(NamedTuple):
     #: The value's own letters, `BLHQ`.
     dims: str
 
-    @property
-    def axes(self) -> List[Tuple[Any, ...]]:
-        """The axes: of each its factors, a letter or a list of parts: `[("B",), ("L",), (["HQ",
-        "KQ", "KQ"],)]`."""
-        axes: List[Tuple[Any, ...]] = []
-        for axis in re.findall(r"\(([^)]*)\)|(\w|\[[^\]]*\])", self.pattern):
-            factors = re.findall(r"\[[^\]]*\]|\w", axis[0] or axis[1])
-            axes.append(tuple([p.strip() for p in f[1:-1].split(",")] if f[0] == "[" else f
-                              for f in factors))
-        return axes
+    def read(self) -> Pattern:
+        """The pattern's axes, and which part of a fused one is the value."""
+        return parse_axes(self.pattern, self.take if "[" in self.pattern else None)
 
     def of(self, array: Any, extents: Mapping[str, int]) -> Any:
         """The value's part of what the module shows, with the dims `dims`: an array of anything
         that has shape, reshape and indices. `extents` are those of the array's letters, local ones
         for a shard; an axis of one letter has its own."""
-        known = {**{letter: n for letter, n in extents.items()}, "1": 1}
-
-        def size(letters: str) -> int:
-            product = 1
-            for letter in letters:
-                product *= known[letter]
-            return product
-
+        pattern = self.read()
         shape: List[int] = []
-        letters, at, parts = "", -1, []
-        for axis, length in zip(self.axes, array.shape):
-            for factor in axis:
-                if isinstance(factor, list):
-                    at, parts = len(shape), factor
-                    shape.append(sum(size(part) for part in factor))
+        letters, fused = "", None
+        for axis, length in zip(pattern.axes, array.shape):
+            for factor in axis.factors:
+                if factor.parts:
+                    fused = len(shape), factor.parts
+                    shape.append(span_of(factor.parts, self.take, extents)[2])
                     letters += "*"
                 else:
-                    shape.append(int(length) if len(axis) == 1 else known[factor])
-                    letters += factor
+                    alone = len(axis.factors) == 1
+                    shape.append(int(length) if alone else size_of(factor.letters, extents))
+                    letters += factor.letters
         array = array.reshape(shape)
-        if parts:
-            begin = sum(size(part) for part in parts[:self.take])
-            chosen = parts[self.take]
-            array = array[(slice(None),) * at + (slice(begin, begin + size(chosen)),)]
-            letters = letters.replace("*", chosen)
-            shape[at:at + 1] = [known[letter] for letter in chosen]
+        if fused is not None:
+            at, parts = fused
+            begin, size, _ = span_of(parts, self.take, extents)
+            array = array[(slice(None),) * at + (slice(begin, begin + size),)]
+            letters = letters.replace("*", parts[self.take])
+            shape[at:at + 1] = [size_of(letter, extents) for letter in parts[self.take]]
         shape = [n for n, letter in zip(shape, letters) if letter != "1"]
         letters = letters.replace("1", "")
         array = array.reshape(shape)

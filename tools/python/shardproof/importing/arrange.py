@@ -6,9 +6,9 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 import numpy as np
 
 from .._arrays import Array
+from ..axes import Axis, Pattern
 from ..layouts import Layout
 from .arrays import FileArray
-from .axes import Axis, Pattern
 from .dims import Cut, parse_dims
 from .limits import refuse, zeros
 from .local_axes import Extents, LocalAxis, local_axis, width_of

@@ -37,6 +37,19 @@ def require_bytes(what: str, count: int, stored: int) -> None:
                                "as many: store it without compression, and views as copies")
 
 
+def read_text(path: PathLike, label: str, remedy: str) -> bytes:
+    """What a file of names or of ids holds. Raises Error of this label if it cannot be read, and
+    import_limit, which says the remedy, if it is too long."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read(MOST_TEXT + 1)
+    except OSError as error:
+        refuse(label, f"{path} cannot be read: {error.strerror}")
+    if len(text) > MOST_TEXT:
+        refuse("import_limit", f"{path} has more than {MOST_TEXT} bytes; {remedy}")
+    return text
+
+
 def zeros(what: str, shape: Tuple[int, ...], dtype: Any) -> Array:
     """An array of zeros. Raises Error import_limit for one that is too large."""
     require_bytes(what, count_of(what, shape) * np.dtype(dtype).itemsize, MOST_VALUE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from .._arrays import Array
-from .axes import Axis, size_of
+from ..axes import Axis, size_of
 from .mesh import Mesh
 
 Extents = Mapping[str, int]

@@ -6,10 +6,10 @@ import re
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .._library import Error
+from ..axes import Pattern, parse_axes
 from ..modules import Module
-from .axes import Pattern, parse_axes
 from .dims import parse_dims
-from .limits import MOST_TEXT, PathLike, refuse
+from .limits import PathLike, read_text, refuse
 
 # What a line may name beside the model's values: what tells which tokens an array holds.
 RUN_VALUES = ("ids", "positions", "lengths", "totals", "cu_lengths", "mask", "rows")
@@ -22,6 +22,7 @@ class Line(NamedTuple):
     dims: Optional[str]
     attributes: Mapping[str, str]
     where: str                       # "my.names line 3"
+    name: str = ""                   # what the line names, as it is written
 
 
 class Match(NamedTuple):
@@ -85,7 +86,7 @@ def _arrow(text: str, where: str) -> Line:
     if words == ["none"]:
         return Line(_source(source.strip(), where), "", None, None, {}, where)
     return Line(_source(source.strip(), where), _value(words[0], where), _pattern(words[1:], where),
-                dims, attributes, where)
+                dims, attributes, where, source.strip())
 
 
 def _pattern(words: Sequence[str], where: str) -> Optional[Pattern]:
@@ -144,10 +145,8 @@ class Names:
         """Those of an architecture's modules: `MODULE.output`, `MODULE.input`."""
         found: Dict[str, List[Line]] = {}
         for m in modules:
-            fused = "[" in m.pattern
             key = m.name + (".input" if m.input else ".output")
-            pattern = parse_axes(m.pattern, m.take if fused else None)
-            line = Line(re.compile(re.escape(key)), m.value, pattern, None, {}, "the architecture")
+            line = Line(re.compile(re.escape(key)), m.value, m.read(), None, {}, "the architecture")
             found.setdefault(key, []).append(line)
         return cls([], found)
 
@@ -178,14 +177,7 @@ class Names:
     def of_file(cls, path: PathLike) -> "Names":
         """Those of a file, or of a map (`*.map`)."""
         try:
-            with open(path, "rb") as file:
-                data = file.read(MOST_TEXT + 1)
-        except OSError as error:
-            refuse("import_names", f"{path} cannot be read: {error.strerror}")
-        if len(data) > MOST_TEXT:
-            refuse("import_limit", f"{path} has more than {MOST_TEXT} bytes")
-        try:
-            text = data.decode("utf-8")
+            text = read_text(path, "import_names", "name fewer values").decode("utf-8")
         except UnicodeDecodeError:
             refuse("import_names", f"{path} is not UTF-8")
         return cls.of_text(text, str(path), str(path).endswith(".map"))
@@ -195,6 +187,17 @@ class Names:
         """What tells the tokens of a step, and the fused modules of serving engines."""
         folder = pathlib.Path(__file__).parent
         return cls.of_text((folder / "engines.names").read_text(encoding="utf-8"), "engines.names")
+
+    @classmethod
+    def fused(cls) -> Dict[str, Dict[str, int]]:
+        """The modules that serving engines fuse, by the end of their name, and the place of each
+        value in what they return: {"qkv_proj": {"q": 0, "k": 1, "v": 2}, ...}."""
+        out: Dict[str, Dict[str, int]] = {}
+        for line in cls.shipped().lines:
+            if line.pattern is not None and line.pattern.take is not None:
+                name = module_of(line.name)[0].rpartition(".")[2]
+                out.setdefault(name, {})[line.value.rpartition(".")[2]] = line.pattern.take
+        return out
 
     def matches(self, name: str, layer: Optional[int] = None) -> List[Match]:
         """The values that an array of this name holds, several of a fused one; none if no line

@@ -11,7 +11,7 @@ from .._arrays import Array
 from .._library import Error
 from .arrays import FileArray
 from .dims import parse_dims
-from .limits import MOST_TEXT, PathLike, refuse, zeros
+from .limits import PathLike, read_text, refuse, zeros
 from .mesh import Mesh
 from .rows import Rows, counts_of, pads_of, require_start, tokens_of
 
@@ -38,14 +38,8 @@ def read_ids(path: PathLike) -> List[List[int]]:
             refuse("import_ids", f"{path} has {array.dtype} {list(array.shape)}; legal: integers "
                                  "[B, L]")
         return [[int(n) for n in row] for row in array]
-    try:
-        with open(path, "rb") as file:
-            text = file.read(MOST_TEXT + 1)
-    except OSError as error:
-        refuse("import_ids", f"{path} cannot be read: {error.strerror}")
-    if len(text) > MOST_TEXT:
-        refuse("import_limit", f"{path} has more than {MOST_TEXT} bytes; give an npy")
-    rows = [line.split() for line in text.decode("latin1").splitlines() if line.strip()]
+    text = read_text(path, "import_ids", "give an npy").decode("latin1")
+    rows = [line.split() for line in text.splitlines() if line.strip()]
     if not rows or not all(re.fullmatch(r"\d{1,9}", word) for row in rows for word in row):
         refuse("import_ids", f"{path} is no rows of token ids; legal: decimal numbers, a row a "
                              "line")

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Dict, List, NamedTuple, Sequence, Set, Tuple
 
 from .._library import Error
+from ..axes import parse_axes
 
 Chip = Tuple[int, int, int]
 
@@ -98,15 +99,7 @@ def layout(pattern: str, extents: Dict[str, int], cuts: Sequence[Cut], axes: Axe
 
 def dims(pattern: str) -> List[str]:
     """The letters of each dim: "BL(HQ)" is B, L and HQ."""
-    out: List[str] = []
-    inside = False
-    for sign in pattern.replace(" ", ""):
-        if sign == "(":
-            out.append("")
-        elif sign != ")":
-            out[-1:] = [out[-1] + sign] if inside else out[-1:] + [sign]
-        inside = sign == "(" or (inside and sign != ")")
-    return out
+    return [axis.letters for axis in parse_axes(pattern).axes]
 
 
 def letters(pattern: str) -> str:

@@ -1,15 +1,15 @@
 """Where a model under test shows the values of an architecture."""
 from __future__ import annotations
 
+import functools
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from ..importing.names import Names
+from ..modules import Module
 from ._classes import Role, role_of
 from ._pattern import Part, part_of
 from ._tensors import Seen
-
-# Modules of engines that compute several of a table's at once, in this order.
-FUSED = {"qkv_proj": ("q_proj", "k_proj", "v_proj"), "gate_up_proj": ("gate_proj", "up_proj")}
 
 
 class Show(NamedTuple):
@@ -62,12 +62,12 @@ def places(model: Any, architecture: Any) -> Tuple[List[Place], List[str]]:
     shown = set()
     found: Dict[Tuple[str, bool], List[Tuple[int, Show]]] = {}
     for row in architecture.modules():
-        name, order = _name_of(row.name, modules, row.input)
+        name, order = _name_of(row, modules)
         if name is None:
             missing[row.value] = f"{row.value}: the model has no module {row.name}"
             continue
         shown.add(row.value)
-        pattern, part = part_of(row.pattern, row.take, row.dims)
+        pattern, part = part_of(row)
         words = path_in_words(row.name) + (", its input" if row.input else "")
         show = Show(row.value, pattern, part, words,
                     {} if row.input else architecture.parameters_of(row.name))
@@ -80,24 +80,29 @@ def places(model: Any, architecture: Any) -> Tuple[List[Place], List[str]]:
     return out, [line for value, line in missing.items() if value not in shown]
 
 
-def _name_of(path: str, modules: Dict[str, Any], is_input: bool) -> Tuple[Optional[str], int]:
-    """The module of this path in the model, with or without a prefix, or the fused one that has
-    it, and its place in that."""
-    for name, order in names_in_models(path).items():
-        if name in modules and not (is_input and order is not None):
-            return name, order or 0
+def _name_of(row: Module, modules: Mapping[str, Any]) -> Tuple[Optional[str], int]:
+    """The module of a row in the model, or the fused one that has it, and its place in that."""
+    for name, order in names_in_models(row).items():
+        if name in modules:
+            return name, order
     return None, 0
 
 
-def names_in_models(path: str) -> Dict[str, Optional[int]]:
-    """What models call a module of a map: by its path, without a prefix, and as part of a fused
-    one, with its place in that."""
-    names: Dict[str, Optional[int]] = {}
-    for name in (path, path_in_words(path)):
-        names[name] = None
-        parent, _, last = name.rpartition(".")
-        names.update({f"{parent}.{fused}": parts.index(last)
-                      for fused, parts in FUSED.items() if last in parts})
+@functools.lru_cache(maxsize=None)
+def _fused() -> Dict[str, Dict[str, int]]:
+    return Names.fused()
+
+
+def names_in_models(row: Module) -> Dict[str, int]:
+    """What models call the module of a row: by its path, without a prefix, and if it shows what it
+    returns, as part of one that engines fuse, with its place in that."""
+    names: Dict[str, int] = {}
+    for name in (row.name, path_in_words(row.name)):
+        names[name] = 0
+        for fused, places in (() if row.input else _fused().items()):
+            value = row.value.rpartition(".")[2]
+            if value in places:
+                names[f"{name.rpartition('.')[0]}.{fused}"] = places[value]
     return names
 
 

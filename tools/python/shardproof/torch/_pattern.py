@@ -1,12 +1,12 @@
 """Patterns of maps (docs/spec-model-map.md): which part of an array is a value. Needs no torch."""
 from __future__ import annotations
 
-import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-from ._mesh import dims
+from ..axes import size_of, span_of
+from ..modules import Module
 from ._tensors import Seen
 
 
@@ -34,7 +34,7 @@ class Part(NamedTuple):
         """Why `cut` cannot read the part on each rank; "" if it can. Placements cut the fused dim
         into blocks one after another, which are the same share of each part only where letters
         stand before the bracket."""
-        total = sum(_product(part + self.after, extents) for part in self.parts)
+        total = span_of(self.parts, self.take, extents)[2] * size_of(self.after, extents)
         last = len(value.shape) - 1
         if not self.before and any(cut.kind == "S" and cut.dim == last
                                    for cut in value.cuts or ()):
@@ -49,33 +49,29 @@ class Part(NamedTuple):
             extents: "dict[str, int]") -> "np.ndarray[tuple[int, ...], np.dtype[np.generic]]":
         """This part of an array, of which a rank may have a share: of each part the same share,
         or if letters stand before the bracket, of those."""
-        sizes = [_product(part, extents) * _product(self.after, extents) for part in self.parts]
-        at, total = sum(sizes[:self.take]), sum(sizes)
+        after = size_of(self.after, extents)
+        at, size, total = (n * after for n in span_of(self.parts, self.take, extents))
         width = array.shape[-1]
         lead = array.shape[:-1]
         if self.before:
-            rows = array.reshape(*lead, width // total, total)[..., at:at + sizes[self.take]]
+            rows = array.reshape(*lead, width // total, total)[..., at:at + size]
             return rows.reshape(*lead, -1)
-        return array[..., at * width // total:(at + sizes[self.take]) * width // total]
+        return array[..., at * width // total:(at + size) * width // total]
 
 
-def part_of(pattern: str, take: int, letters: str) -> Tuple[str, Part]:
-    """A pattern without its bracket, and the part that is taken of it. Where the value's letters
-    have H, KG is written as that."""
-    match = re.search(r"\(([^()\[\]]*)\[([^\]]*)\]([^()\[\]]*)\)$", pattern)
+def part_of(module: Module) -> Tuple[str, Part]:
+    """The pattern of what a module shows, without its bracket, and the part that is taken of it.
+    Where the value's letters have H, KG is written as that."""
     part = Part()
-    if match:
-        before, inside, after = match.groups()
-        part = Part(before, tuple(p.strip().replace("1", "") for p in inside.split(",")), after,
-                    take)
-        pattern = f"{pattern[:match.start()]}({before}{part.parts[take]}{after})"
-    if "H" in letters and "H" not in pattern:
+    pattern = ""
+    for axis in module.read().axes:
+        inside = ["".join(f.parts[module.take].replace("1", "") if f.parts else f.letters)
+                  for f in axis.factors]
+        at = next((i for i, factor in enumerate(axis.factors) if factor.parts), None)
+        if at is not None:
+            part = Part("".join(inside[:at]), axis.factors[at].parts, "".join(inside[at + 1:]),
+                        module.take)
+        pattern += f"({''.join(inside)})" if len(axis.factors) > 1 or at is not None else inside[0]
+    if "H" in module.dims and "H" not in pattern:
         pattern = pattern.replace("KG", "H")
     return pattern, part
-
-
-def _product(letters: str, extents: "dict[str, int]") -> int:
-    return int(np.prod([extents[letter] for letter in letters], dtype=np.int64))
-
-
-__all__ = ["Part", "dims", "part_of"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Mapping, Set
 
-from ._modules import names_in_models
+from ._modules import names_in_models, path_in_words
 
 # Classes without a parameter that compute what a text writes as functions, or nothing: by the file
 # that defines them, or by the end of their name.
@@ -20,8 +20,8 @@ def unknown_modules(model: Any, architecture: Any) -> Dict[str, Any]:
     only hold modules of the map are none, nor are functions: activations, dropout, RoPE's tables,
     attention itself."""
     paths = {tensor.rpartition(".")[0] for tensor in architecture.tensors}
-    paths |= {row.name for row in architecture.modules()}
-    known = {name for path in paths for name in names_in_models(path)}
+    known = paths | {path_in_words(path) for path in paths}
+    known |= {name for row in architecture.modules() for name in names_in_models(row)}
     holders = {path[:at] for path in known for at in range(len(path)) if path[at] == "."}
     out: Dict[str, Any] = {}
     _walk(model, "", known, holders, out)

@@ -1,10 +1,11 @@
-"""Patterns of axes, as maps have them: `BL(HQ)`, `BL([HQ,KQ,KQ])` take 0, `BL(K[G,1,1]Q)`."""
+"""Patterns of axes, as maps and texts of names have them: `BL(HQ)`, `BL([HQ,KQ,KQ])` take 0,
+`BL(K[G,1,1]Q)`. All that reads one reads it here."""
 from __future__ import annotations
 
 import re
-from typing import List, Mapping, NamedTuple, Optional, Tuple
+from typing import List, Mapping, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
-from .limits import refuse
+from ._library import Error
 
 _AXIS = re.compile(r"\(([^()]*)\)|([A-Z1]|\[[^\]]*\])")
 _FACTOR = re.compile(r"([A-Z1])|\[([A-Z1,]*)\]")
@@ -20,11 +21,20 @@ class Factor(NamedTuple):
 class Axis(NamedTuple):
     factors: Tuple[Factor, ...]
 
+    @property
+    def letters(self) -> str:
+        """Those that stand alone, in order: "HQ" of (HQ)."""
+        return "".join(factor.letters for factor in self.factors)
+
 
 class Pattern(NamedTuple):
     text: str
     axes: Tuple[Axis, ...]
     take: Optional[int]
+
+
+def _refuse(message: str) -> NoReturn:
+    raise Error("import_names", message)
 
 
 def _factors(text: str, inside: str) -> Tuple[Factor, ...]:
@@ -33,8 +43,8 @@ def _factors(text: str, inside: str) -> Tuple[Factor, ...]:
     while at < len(inside):
         match = _FACTOR.match(inside, at)
         if match is None:
-            refuse("import_names", f"'{text}' is no pattern of axes; legal: BL(HQ), "
-                                   "BL([HQ,KQ,KQ]) take 0")
+            _refuse(f"'{text}' is not a valid pattern of axes; legal: BL(HQ), "
+                    "BL([HQ,KQ,KQ]) take 0")
         if match.group(1):
             out.append(Factor(match.group(1)))
         else:
@@ -50,15 +60,22 @@ def parse_axes(text: str, take: Optional[int] = None) -> Pattern:
     while at < len(text):
         match = _AXIS.match(text, at)
         if match is None or not (match.group(1) or match.group(2)):
-            refuse("import_names", f"'{text}' is no pattern of axes; legal: BLE, BL(HQ)")
+            _refuse(f"'{text}' is not a valid pattern of axes; legal: BLE, BL(HQ)")
         axes.append(Axis(_factors(text, match.group(1) or match.group(2))))
         at = match.end()
     fused = [len(f.parts) for a in axes for f in a.factors if f.parts]
     if len(fused) > 1 or bool(fused) != (take is not None) or (
             take is not None and not 0 <= take < fused[0]):
-        refuse("import_names", f"'{text}' has {fused[0] if fused else 'no'} parts, of which 'take' "
-                               f"must say one, from 0; it says {take}")
+        _refuse(f"'{text}' has {fused[0] if fused else 'no'} parts, of which 'take' must say one, "
+                f"from 0; it says {take}")
     return Pattern(text, tuple(axes), take)
+
+
+def span_of(parts: Sequence[str], take: int, extents: Mapping[str, int]) -> Tuple[int, int, int]:
+    """Of parts one after another: how much stands before the one that is taken, how much that is,
+    and how much all are."""
+    sizes = [size_of(part, extents) for part in parts]
+    return sum(sizes[:take]), sizes[take], sum(sizes)
 
 
 def size_of(letters: str, extents: Mapping[str, int]) -> int:
@@ -69,7 +86,6 @@ def size_of(letters: str, extents: Mapping[str, int]) -> int:
             size *= extents["H"] // extents["K"]
         elif letter != "1":
             if letter not in extents:
-                refuse("import_names", f"the model has no dim {letter}; legal: "
-                                       f"{', '.join(sorted(extents))}")
+                _refuse(f"the model has no dim {letter}; legal: {', '.join(sorted(extents))}")
             size *= extents[letter]
     return size
