@@ -108,7 +108,7 @@ BAD = {
     "a global": (lambda v, m: (Call("os", "system", "true"), m), "os.system"),
     "no tensor": (lambda v, m: ("text", m), "legal: a tensor"),
     "dims of another number": (lambda v, m: (v, {**m, "dims": "t"}), "'t' has 1 dims"),
-    "dims that are none": (lambda v, m: (v, {**m, "dims": "t h[odd:x]"}), "is no cut"),
+    "dims that are none": (lambda v, m: (v, {**m, "dims": "t h[odd:x]"}), "is not a valid cut"),
     "dims over an unknown axis": (lambda v, m: (v, {**m, "dims": "t h[xp]"}), "xp is not an axis"),
     "dims that do not fit": (lambda v, m: (v, {**m, "dims": "t h"}), "does not fit"),
     "other columns": (lambda v, m: (v[:, :3], m), "does not fit"),

@@ -112,7 +112,7 @@ def test_nothing_of_a_pickle_is_run(tmp_path):
 @pytest.mark.parametrize("text, words", [
     (b"", "ends within"), (b"\x80\x02]q", "ends within"), (b"\x80\x02.", "stack is empty"),
     (b"\x80\x02t.", "no mark"), (b"\x80\x02h\x05.", "nothing is stored as 5"),
-    (b"\x80\x02K\x01K\x02R.", "no function"), (b"\x80\x02K\x01)R.", "no function"),
+    (b"\x80\x02K\x01K\x02R.", "not a function"), (b"\x80\x02K\x01)R.", "not a function"),
     (b"\x80\x02]K\x01s.", "items of no dict"), (b"\x80\x02K\x01K\x02K\x03s.", "items of no dict"),
     (b"\x80\x02K\x01K\x02a.", "items of no list"), (b"I12\n.", "opcode 'I'"),
     (b"\x80\x02X\xff\xff\xff\xffa.", "ends within"), (b"\x80\x02iabc\ndef\n.", "opcode 'i'")])
@@ -247,12 +247,12 @@ def test_safetensors(tmp_path):
 
 @pytest.mark.parametrize("change, words", [
     (lambda h: h["b"].update(data_offsets=[4, 12]), "overlaps a"),
-    (lambda h: h["b"].update(data_offsets=[8, 16]), "no bytes of the"),
+    (lambda h: h["b"].update(data_offsets=[8, 16]), "not bytes of the"),
     (lambda h: h["b"].update(data_offsets=[0, 8]), "overlaps"),
     (lambda h: h["a"].update(data_offsets=[1, 8]), "leaves a gap after the header"),
-    (lambda h: h["b"].update(data_offsets=[12, 8]), "no bytes of the"),
-    (lambda h: h["b"].update(data_offsets="x"), "no bytes of the"),
-    (lambda h: h.update(b=3), "no bytes of the"), (lambda h: h.pop("b"), "behind its last tensor")])
+    (lambda h: h["b"].update(data_offsets=[12, 8]), "not bytes of the"),
+    (lambda h: h["b"].update(data_offsets="x"), "not bytes of the"),
+    (lambda h: h.update(b=3), "not bytes of the"), (lambda h: h.pop("b"), "behind its last tensor")])
 def test_headers_of_safetensors_that_lie(tmp_path, change, words):
     save_safetensors({"a": np.ones(2, np.float32), "b": np.ones(1, np.float32)},
                      tmp_path / "a.safetensors", change)

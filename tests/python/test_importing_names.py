@@ -66,15 +66,15 @@ def test_the_first_line_of_a_value_wins():
 
 @pytest.mark.parametrize("line, words", [
     ("a b c", "legal: NAME -> VALUE"), ("a ->", "legal: NAME -> VALUE"), ("-> q", "legal: NAME"),
-    ("a -> 3 BLE", "'3' is no value"), ("a -> q BLe", "'BLe' is not a valid pattern"),
+    ("a -> 3 BLE", "'3' is not a valid value"), ("a -> q BLe", "'BLe' is not a valid pattern"),
     ("a -> q B(L", "not a valid pattern"), ("a -> q BL[H,K]", "'take' must say one"),
     ("a -> q BL([H,K]) take 2", "it says 2"), ("a -> q BLE take 0", "no parts"),
     ("a -> q BLE take x", "legal: AXES, AXES take N"), ("a{x} -> q BLE", "{x}; legal"),
     ("a{n}{n} -> q BLE", "each once"),
     ("{rest}a{rest} -> q BLE", "{rest}; legal, each once"),
     ("a -> q BLE; wrong", "'; wrong'; legal"),
-    ("a -> q BLE; dims t h[", "is no dim"), ("q ~ x", "legal: VALUE ~ MODULE AXES"),
-    ("a -> q() BLE", "is no value"), ("a -> " + "q" * 5000, "4096")])
+    ("a -> q BLE; dims t h[", "is not a valid dim"), ("q ~ x", "legal: VALUE ~ MODULE AXES"),
+    ("a -> q() BLE", "is not a valid value"), ("a -> " + "q" * 5000, "4096")])
 def test_lines_that_are_none_have_their_number(tmp_path, line, words):
     (tmp_path / "my.names").write_text(f"# first\n\n{line}\n")
     message = error_of("import_names", Names.of_file, tmp_path / "my.names")
@@ -125,9 +125,10 @@ def test_dims(text, said):
 
 
 @pytest.mark.parametrize("text, words", [
-    ("t h[", "is no dim"), ("t h[tp:odd]", "is no cut"), ("t[tp] h[tp]", "an axis occurs twice"),
-    ("t (a*)", "is no dim"), ("t ?", "is no dim"), ("t" * 2000, "2000 characters"),
-    ("h[tp x]", "is no cut")])
+    ("t h[", "is not a valid dim"), ("t h[tp:odd]", "is not a valid cut"),
+    ("t[tp] h[tp]", "an axis occurs twice"),
+    ("t (a*)", "is not a valid dim"), ("t ?", "is not a valid dim"), ("t" * 2000, "2000 characters"),
+    ("h[tp x]", "is not a valid cut")])
 def test_dims_that_are_none(text, words):
     assert words in error_of("import_dims", parse_dims, text)
 

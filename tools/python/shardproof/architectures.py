@@ -60,7 +60,7 @@ def _entries(config: ConfigLike) -> Dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise Error("model_map_f3", f"{path}: it cannot be read as JSON: {error}") from None
     if not isinstance(found, dict):
-        raise Error("model_map_f3", f"{path}: it is no JSON object")
+        raise Error("model_map_f3", f"{path}: it is not a JSON object")
     return found
 
 

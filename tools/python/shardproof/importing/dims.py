@@ -37,7 +37,7 @@ _MOST = 1000
 def _cut(text: str, item: str) -> Cut:
     axis, *said = [word.strip() for word in item.split(":")]
     if not re.fullmatch(r"\w+", axis) or not set(said) <= {"zigzag", "natural", "partial"}:
-        refuse("import_dims", f"'{text[:100]}': [{item}] is no cut; legal: tp, cp:zigzag, "
+        refuse("import_dims", f"'{text[:100]}': [{item}] is not a valid cut; legal: tp, cp:zigzag, "
                               "cp:natural, tp:partial")
     return Cut(axis, "zigzag" in said, "partial" in said)
 
@@ -51,11 +51,11 @@ def parse_dims(text: str) -> Dims:
     while at < len(body):
         word = _WORD.match(body, at)
         if word is None:
-            refuse("import_dims", f"'{text}': '{body[at:].strip()[:30]}' is no dim; legal: b, "
-                                  "h[tp], (num_heads*head_dim)[tp], s[cp:zigzag]")
+            refuse("import_dims", f"'{text}': '{body[at:].strip()[:30]}' is not a valid dim; legal: "
+                                  "b, h[tp], (num_heads*head_dim)[tp], s[cp:zigzag]")
         names = tuple(name.strip() for name in word.group(1).strip("()").split("*"))
         if not all(_NAME.fullmatch(name) for name in names):
-            refuse("import_dims", f"'{text}': '{word.group(1)}' is no dim; legal: h, "
+            refuse("import_dims", f"'{text}': '{word.group(1)}' is not a valid dim; legal: h, "
                                   "(num_heads*head_dim)")
         items = [i for i in (word.group(2) or "").split(",") if i.strip()]
         dims.append(Dim(names, tuple(_cut(text, item) for item in items)))

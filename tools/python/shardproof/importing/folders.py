@@ -40,7 +40,7 @@ def files_of(directory: pathlib.Path) -> List[pathlib.Path]:
     if directory.is_file():
         return [directory]
     if not directory.is_dir():
-        refuse("import_path", f"{directory} is no directory; give the one that the dumper wrote")
+        refuse("import_path", f"{directory} is not a directory; give the one that the dumper wrote")
     found: List[pathlib.Path] = []
     for folder, inside, names in os.walk(directory, followlinks=False):
         inside.sort()
@@ -72,8 +72,8 @@ def read_file(path: pathlib.Path) -> Value:
         refuse("import_container", f"{path} cannot be read: {error.strerror}")
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError, MemoryError) as error:
         # Readers refuse by name what they know to be wrong; a hostile file may have found more.
-        refuse("import_container", f"{path} is no whole {path.suffix}: {type(error).__name__} "
-                                   "while it was read; write it again")
+        refuse("import_container", f"{path} is not a complete {path.suffix}: "
+                                   f"{type(error).__name__} while it was read; write it again")
 
 
 class Files:

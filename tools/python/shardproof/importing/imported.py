@@ -258,7 +258,7 @@ def read(directory: PathLike, *, model: str, names: Union[Names, PathLike, None]
     keys = dict(case) if isinstance(case, Mapping) else _keys(case)
     extents = of.extents()
     if pathlib.Path(directory).suffix in (".h5", ".hdf5"):
-        refuse("import_path", f"{directory} is no dump of an engine; a trace is judged by "
+        refuse("import_path", f"{directory} is not a dump of an engine; a trace is judged by "
                               f"`shardproof compare {directory}`")
     dump = Dump(pathlib.Path(directory), own + of.names() + Names.shipped(), torus, rows,
                 extents.get("K"), steps, of.architecture is not None)
@@ -268,5 +268,5 @@ def read(directory: PathLike, *, model: str, names: Union[Names, PathLike, None]
 def _keys(text: str) -> Dict[str, str]:
     words = [word.partition("=") for word in text.split()]
     if not all(key and equals for key, equals, _ in words):
-        refuse("import_case", f"'{text}' is no list of keys; legal: act=bf16 seed=3")
+        refuse("import_case", f"'{text}' is not a valid list of keys; legal: act=bf16 seed=3")
     return {key: value for key, _, value in words}

@@ -71,8 +71,8 @@ def _options(words: Sequence[str], where: str) -> Tuple[Optional[str], Dict[str,
 def _value(text: str, where: str) -> str:
     if not re.fullmatch(r"(?:(?:prefill\.c|decode\.)(?:\d+|\{step\})\.)?"
                         r"(?:layers?\.?(?:\d+|\{n\})\.)?[A-Za-z_][\w.]*", text):
-        refuse("import_names", f"{where}: '{text}' is no value; legal: layer{{n}}.q, logits, "
-                               "decode.{step}.layer{n}.q")
+        refuse("import_names", f"{where}: '{text}' is not a valid value; legal: layer{{n}}.q, "
+                               "logits, decode.{step}.layer{n}.q")
     return text
 
 

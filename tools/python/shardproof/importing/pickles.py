@@ -85,7 +85,7 @@ class _Machine:
         if isinstance(function, Refused):
             return function
         if not isinstance(function, Global) or not isinstance(arguments, tuple):
-            self.broken("a call of what is no function")
+            self.broken("a call of what is not a function")
         if len(arguments) > _MOST_ARGUMENTS:
             return Refused(f"it holds {function.name} with {len(arguments)} arguments; at most "
                            f"{_MOST_ARGUMENTS}")
@@ -105,7 +105,8 @@ class _Machine:
                 if isinstance(key, _KEYS):
                     target[key] = value
                 else:
-                    target[f"({type(key).__name__})"] = Refused("its key is no text or number")
+                    target[f"({type(key).__name__})"] = Refused(
+                        "its key is neither text nor a number")
 
     def append(self, items: List[Any]) -> None:
         target = self.stack[-1] if self.stack else None

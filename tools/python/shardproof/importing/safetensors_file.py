@@ -50,8 +50,8 @@ def _place(name: str, said: Any, size: int) -> Tuple[int, int]:
     places = said.get("data_offsets") if isinstance(said, dict) else None
     if not (isinstance(places, list) and len(places) == 2 and all(type(n) is int for n in places)
             and 0 <= places[0] <= places[1] <= size):
-        refuse("import_container", f"{name}: data_offsets {repr(places)[:100]} are no bytes of the "
-                                   f"{size} that the file has; write it again")
+        refuse("import_container", f"{name}: data_offsets {repr(places)[:100]} are not bytes of "
+                                   f"the {size} that the file has; write it again")
     return places[0], places[1]
 
 

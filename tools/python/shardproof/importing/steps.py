@@ -41,8 +41,8 @@ def read_ids(path: PathLike) -> List[List[int]]:
     text = read_text(path, "import_ids", "give an npy").decode("latin1")
     rows = [line.split() for line in text.splitlines() if line.strip()]
     if not rows or not all(re.fullmatch(r"\d{1,9}", word) for row in rows for word in row):
-        refuse("import_ids", f"{path} is no rows of token ids; legal: decimal numbers, a row a "
-                             "line")
+        refuse("import_ids", f"{path} is not a valid list of rows of token ids; legal: "
+                             "decimal numbers, a row a line")
     return [[int(word) for word in row] for row in rows]
 
 

@@ -64,7 +64,7 @@ class _File:
             return id
         if not (isinstance(id, tuple) and len(id) >= 5 and id[0] == "storage"
                 and isinstance(id[2], str)):
-            return Refused("it holds a persistent id that is no storage of torch")
+            return Refused("it holds a persistent id that is not a storage of torch")
         kind = id[1]
         if isinstance(kind, Refused):
             return kind
