@@ -15,10 +15,12 @@ import shardproof.torch as spt
 from shardproof.importing.names import Names
 from shardproof.torch._classes import Role, role_of
 from shardproof.torch._mesh import PARTIAL, WHOLE, Axes, Cut, dims, layout, letters, local_shape
+from shardproof.torch._flow import Flow
 from shardproof.torch._modules import names_in_models
 from shardproof.torch._pattern import part_of
 from shardproof.torch._tensors import Seen, cuts_of_shape
 from shardproof.torch._trace import Shown
+from shardproof.torch._unknown import unknown_modules
 
 EXTENTS = {"B": 2, "L": 8, "E": 64, "H": 16, "K": 4, "G": 4, "Q": 8, "F": 96, "M": 8}
 
@@ -148,6 +150,95 @@ def test_a_part_by_groups_has_the_letters_of_heads():
     assert part_of(row_of("BL(K[G,1,1]Q)"))[0] == "BL(HQ)"
     assert part_of(row_of("BL(K[G,1,1]Q)", 1, "BLKQ"))[0] == "BL(KQ)"
     assert part_of(row_of("BL(HQ)"))[1].parts == ()
+
+
+class Node:
+    """A module without torch."""
+
+    def __init__(self, parameters=(), **children):
+        self.own, self.inner = dict.fromkeys(parameters, 0), children
+
+    def named_children(self):
+        return self.inner.items()
+
+    def children(self):
+        return self.inner.values()
+
+    def named_parameters(self, recurse=True):
+        yield from self.own.items()
+        for child in self.inner.values() if recurse else ():
+            yield from child.named_parameters()
+
+    def parameters(self):
+        return (value for _, value in self.named_parameters())
+
+
+def test_modules_that_a_map_does_not_name():
+    """Outermost ones, but for functions, lists, and what a wrapper wraps."""
+    def kind(name, *parameters, **children):
+        return type(name, (Node,), {})(parameters, **children)
+    architecture = types.SimpleNamespace(
+        tensors={"model.layers.0.mlp.up_proj.weight", "model.norm.weight"},
+        modules=lambda: [row_of("BLF")._replace(name="model.layers.0.mlp.up_proj")])
+    mlp = Node(up_proj=Node(base_layer=Node(["weight"]), lora_a=Node(["weight"])),
+               adapter=Node(inner=Node(["weight"])), act=kind("SiluAndMul"),
+               gain=kind("SiluAndMul", "weight"), drops=kind("Sequential", a=kind("Dropout")))
+    model = Node(model=Node(layers=Node(**{"0": Node(mlp=mlp)}), norm=Node(["weight"]),
+                            rotary=kind("OwnRotaryEmbedding"), probes=kind("ModuleList", p=Node())))
+    assert list(unknown_modules(model, architecture)) == [
+        "model.layers.0.mlp.up_proj.lora_a", "model.layers.0.mlp.adapter",
+        "model.layers.0.mlp.gain", "model.probes.p"]
+
+
+class Box:
+    """A tensor without numbers."""
+    layout = dtype = "any"
+
+
+def flow_of():
+    """One that follows nothing by itself."""
+    flow = Flow()
+    flow._numbers = {}
+    return flow
+
+
+def test_what_a_result_reaches_first():
+    """w = f(m, r), v = g(w), u = h(m): w and u follow from m, v from w alone."""
+    flow, m, w, v, u, r = flow_of(), Box(), Box(), Box(), Box(), Box()
+    flow.returned(0, "extra", m)
+    flow.show(0, "r", r)
+    for operands, result, name in (([m, r], w, "w"), ([w], v, "v"), ([m], u, "u")):
+        flow.called("mul", operands, result)
+        flow.show(0, name, result)
+    assert flow.reached({(0, name) for name in "rwvu"}) == {
+        (0, "w"): {"extra"}, (0, "u"): {"extra"}}
+    # Where w is not in the trace, v is the first of that way.
+    assert set(flow.reached({(0, name) for name in "rvu"})) == {(0, "v"), (0, "u")}
+
+
+def test_a_value_is_reached_under_each_form_and_what_is_written_in_place():
+    flow, m, view, x, y = flow_of(), Box(), Box(), Box(), Box()
+    flow.returned(0, "extra", m)
+    flow.called("reshape", [m], view)
+    flow.called("add_", [x, m], x)
+    flow.called("__setitem__", [y, view], None)
+    for name, tensor in (("view", view), ("m", m), ("x", x), ("y", y)):
+        flow.show(0, name, tensor)
+    assert set(flow.reached({(0, name) for name in ("view", "m", "x", "y")})) == {
+        (0, "view"), (0, "m")}
+    assert set(flow.reached({(0, "x"), (0, "y")})) == {(0, "x"), (0, "y")}
+
+
+def test_a_result_that_is_lost_reaches_the_next_value_of_its_pass():
+    flow = flow_of()
+    for number in (0, 1):
+        flow.show(number, "before", Box())
+        flow.returned(number, "kernel", Box())
+        flow.show(number, "next", Box())
+        flow.show(number, "later", Box())
+    flow.returned(1, "last", Box())
+    values = {(n, name) for n in (0, 1) for name in ("before", "next", "later")}
+    assert flow.reached(values) == {(0, "next"): {"kernel"}, (1, "next"): {"kernel"}}
 
 
 @pytest.mark.parametrize("shape, sizes, wanted", [

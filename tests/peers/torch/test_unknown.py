@@ -254,6 +254,20 @@ def test_on_ranks(faulty, processes):
         assert verdict.module == "layers.1.self_attn.o_proj"
 
 
+def test_partial_sums_and_what_they_add_up_to_are_both_given():
+    def program(mesh):
+        model = small(ranks=4)
+        reference = spt.reference(model)
+        for layer in model.model.layers:
+            parallelize_module(layer, mesh, PLAN)
+        then(model.model.layers[1].mlp.down_proj, "scale", Scale())
+        return run(model, reference)
+    verdict = sp.check(spt.ranks(4).run(program).trace())
+    assert sorted(given_of(verdict)) == [
+        f"{name}.layer1.ffn_out{end}" for name in ("decode.1", "prefill.c0")
+        for end in ("", "_before")]
+
+
 @pytest.mark.parametrize("part, value", [("self_attn", "mid"), ("mlp", "out")])
 def test_the_stream_that_hooks_hand_on_is_one_value(part, value):
     """Norms are given a DTensor that a hook made of the stream, which is added as it was."""

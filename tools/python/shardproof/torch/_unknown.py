@@ -7,11 +7,12 @@ from typing import Any, Dict, Mapping, Set
 
 from ._modules import names_in_models, path_in_words
 
-# Classes without a parameter that compute what a text writes as functions, or nothing: by the file
-# that defines them, or by the end of their name.
+# Classes without a parameter that compute what a text writes as functions, or nothing, and those
+# derived from them: by the file that defines them, or by the end of their name.
 _FUNCTION_FILES = ("torch.nn.modules.activation", "torch.nn.modules.dropout",
                    "transformers.activations")
-_FUNCTION_ENDS = re.compile("(Identity|Dropout|RotaryEmbedding|Attention|AndMul|LogitsProcessor)$")
+_FUNCTION_ENDS = re.compile("(Identity|Dropout|RotaryEmbedding|Attention|AndMul|ReLU|GELU|SiLU|"
+                            "Activation|LogitsProcessor|Sampler)$")
 _LISTS = ("ModuleList", "ModuleDict")
 
 
@@ -57,7 +58,7 @@ def _add_inner(module: Any, path: str, out: Dict[str, Any]) -> None:
 def _is_function(module: Any) -> bool:
     if any(True for _ in module.parameters()):
         return False
-    kind = type(module)
-    if kind.__name__ == "Sequential":
+    if type(module).__name__ == "Sequential":
         return all(_is_function(child) for child in module.children())
-    return kind.__module__.startswith(_FUNCTION_FILES) or bool(_FUNCTION_ENDS.search(kind.__name__))
+    return any(base.__module__.startswith(_FUNCTION_FILES) or _FUNCTION_ENDS.search(base.__name__)
+               for base in type(module).__mro__)
