@@ -236,7 +236,7 @@ def test_a_result_that_is_lost_reaches_the_next_value_of_its_pass():
         flow.returned(number, "kernel", Box())
         flow.show(number, "next", Box())
         flow.show(number, "later", Box())
-    flow.returned(1, "last", Box())
+        flow.returned(number, "last", Box())
     values = {(n, name) for n in (0, 1) for name in ("before", "next", "later")}
     assert flow.reached(values) == {(0, "next"): {"kernel"}, (1, "next"): {"kernel"}}
 
