@@ -265,7 +265,7 @@ def test_partial_sums_and_what_they_add_up_to_are_both_given():
     verdict = sp.check(spt.ranks(4).run(program).trace())
     forms = [name for name in verdict.values if ".layer1.ffn_out" in name]
     assert given_of(verdict) == forms
-    assert len(forms) == 4 or torch.__version__ < "2.5"  # whose product reduces the sums
+    assert len(forms) == 4 or torch.__version__ < "2.10"  # whose products may reduce the sums
 
 
 @pytest.mark.parametrize("part, value", [("self_attn", "mid"), ("mlp", "out")])
