@@ -252,7 +252,8 @@ def test_safetensors(tmp_path):
     (lambda h: h["a"].update(data_offsets=[1, 8]), "leaves a gap after the header"),
     (lambda h: h["b"].update(data_offsets=[12, 8]), "not bytes of the"),
     (lambda h: h["b"].update(data_offsets="x"), "not bytes of the"),
-    (lambda h: h.update(b=3), "not bytes of the"), (lambda h: h.pop("b"), "behind its last tensor")])
+    (lambda h: h.update(b=3), "not bytes of the"),
+    (lambda h: h.pop("b"), "behind its last tensor")])
 def test_headers_of_safetensors_that_lie(tmp_path, change, words):
     save_safetensors({"a": np.ones(2, np.float32), "b": np.ones(1, np.float32)},
                      tmp_path / "a.safetensors", change)

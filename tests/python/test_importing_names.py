@@ -127,7 +127,8 @@ def test_dims(text, said):
 @pytest.mark.parametrize("text, words", [
     ("t h[", "is not a valid dim"), ("t h[tp:odd]", "is not a valid cut"),
     ("t[tp] h[tp]", "an axis occurs twice"),
-    ("t (a*)", "is not a valid dim"), ("t ?", "is not a valid dim"), ("t" * 2000, "2000 characters"),
+    ("t (a*)", "is not a valid dim"), ("t ?", "is not a valid dim"),
+    ("t" * 2000, "2000 characters"),
     ("h[tp x]", "is not a valid cut")])
 def test_dims_that_are_none(text, words):
     assert words in error_of("import_dims", parse_dims, text)

@@ -1,5 +1,5 @@
-"""The tap on each architecture of the package: every module of its table is found and read, parts of
-fused results too, and a right run is right."""
+"""The tap on each architecture of the package: every module of its table is found and read, parts
+of fused results too, none is unknown, and a right run is right."""
 import pytest
 import torch
 import transformers

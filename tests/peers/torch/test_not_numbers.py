@@ -1,5 +1,5 @@
 """NaN, infinities and zeros of the other sign in one element of what a module returns, as a broken
-kernel gives them: the model goes on with it. No such run is called right, and the value is named."""
+kernel gives them: the model goes on with it. No such run is right, and the value is named."""
 import numpy as np
 import pytest
 import torch

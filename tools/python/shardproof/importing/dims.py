@@ -51,8 +51,8 @@ def parse_dims(text: str) -> Dims:
     while at < len(body):
         word = _WORD.match(body, at)
         if word is None:
-            refuse("import_dims", f"'{text}': '{body[at:].strip()[:30]}' is not a valid dim; legal: "
-                                  "b, h[tp], (num_heads*head_dim)[tp], s[cp:zigzag]")
+            refuse("import_dims", f"'{text}': '{body[at:].strip()[:30]}' is not a valid dim; "
+                                  "legal: b, h[tp], (num_heads*head_dim)[tp], s[cp:zigzag]")
         names = tuple(name.strip() for name in word.group(1).strip("()").split("*"))
         if not all(_NAME.fullmatch(name) for name in names):
             refuse("import_dims", f"'{text}': '{word.group(1)}' is not a valid dim; legal: h, "
