@@ -10,12 +10,20 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "weights/base/detail/descriptor.h"
 #include "weights/base/detail/temporary_name.h"
 #include "weights/base/error.h"
 
 namespace shardproof {
+
+/// Where a file is to be, and the one that is there.
+struct ReplacementTarget {
+  std::filesystem::path path, folder;
+  std::optional<struct stat> replaced;  // status of the existing file
+};
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -45,10 +53,7 @@ fs::path follow_links(const fs::path& path, std::string_view label) {
   return real / target.filename();
 }
 
-struct Target {
-  fs::path path, folder;
-  std::optional<struct stat> replaced;  // status of the existing file
-};
+using Target = ReplacementTarget;
 
 Target target_of(const fs::path& path, std::string_view label) {
   struct stat found {};
@@ -71,15 +76,19 @@ Target target_of(const fs::path& path, std::string_view label) {
   return target;
 }
 
-/// Writes all bytes with fsync, and keeps the mode and owner of the replaced file.
-std::error_code fill(const Descriptor& file, std::span<const char> bytes, const Target& target) {
+std::error_code write_all(int file, std::span<const char> bytes) {
   for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t count = ::write(file.get(), bytes.data() + done, bytes.size() - done);
+    const ssize_t count = ::write(file, bytes.data() + done, bytes.size() - done);
     if (count >= 0)
       done += static_cast<std::size_t>(count);
     else if (errno != EINTR)
       return last_error();
   }
+  return {};
+}
+
+/// Syncs the file, and gives it the mode and owner of the replaced one.
+std::error_code finish(const Descriptor& file, const Target& target) {
   if (target.replaced) {
     const struct stat& old = *target.replaced;
     mode_t mode = old.st_mode & mode_t{07777};
@@ -97,38 +106,16 @@ std::error_code fill(const Descriptor& file, std::span<const char> bytes, const 
 /// Mode 0600 hides the content of a replacing file from others until the final mode is set.
 mode_t first_mode(const Target& target) { return target.replaced ? 0600 : 0666; }
 
-std::error_code rename_over(TemporaryName& name, const Target& target) {
-  if (::rename(name.path(), target.path.c_str()) != 0) return last_error();
-  name.taken();
-  return {};
+/// Opens a file that is unnamed until it is complete; fails if the system or the file system does
+/// not support such files.
+int open_unnamed(const Target& target) {
+  return ::open(target.folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, first_mode(target));
 }
 
-/// Replaces the target by a file that is unnamed until it is complete. Returns nullopt if the
-/// system or the file system does not support such files.
-std::optional<std::error_code> replace_unnamed(const Target& target, std::span<const char> bytes) {
-  Descriptor file(
-      ::open(target.folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, first_mode(target)));
-  if (!file) return std::nullopt;
-  if (const std::error_code failed = fill(file, bytes, target)) return failed;
-  const std::string self = fmt::format("/proc/self/fd/{}", file.get());
-  const auto link_as = [&](const char* path) {
-    return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path, AT_SYMLINK_FOLLOW);
-  };
-  if (!target.replaced && link_as(target.path.c_str()) == 0) return std::error_code();
-  TemporaryName name(target.folder);
-  if (name.create(link_as) < 0) return std::nullopt;
-  return rename_over(name, target);
-}
-
-std::error_code replace_named(const Target& target, std::span<const char> bytes) {
-  TemporaryName name(target.folder);
-  Descriptor file(name.create([&](const char* path) {
-    return ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, first_mode(target));
-  }));
-  if (!file) return last_error();
-  if (const std::error_code failed = fill(file, bytes, target)) return failed;
-  if (!file.close()) return last_error();
-  return rename_over(name, target);
+int open_named(const Target& target, TemporaryName& name) {
+  return name.create([&](const char* path) {
+    return ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, first_mode(target));
+  });
 }
 
 /// Syncs the folder, and with it the new name. Errors are ignored: the file is complete either way,
@@ -144,17 +131,109 @@ fs::path require_replaceable(const fs::path& path, std::string_view label) {
   return target_of(path, label).path;
 }
 
-void replace_file(const fs::path& path, std::span<const char> bytes, std::string_view label) {
-  const Target target = target_of(path, label);
+struct Replacement::State {
+  State(const fs::path& path, std::string_view of)
+      : label(of), asked(path), target(target_of(path, of)), file(open_unnamed(target)) {
+    if (file) return;
+    name.emplace(target.folder);
+    named.emplace(open_named(target, *name));
+    if (!*named) refuse(path, last_error().message(), label);
+  }
+  const Descriptor& open() const { return file ? file : *named; }
+
+  /// Returns nullopt if an unnamed file cannot be given a name.
+  std::optional<std::error_code> take_place() {
+    if (name) {
+      if (!named->close()) return last_error();
+      return renamed();
+    }
+    const std::string self = fmt::format("/proc/self/fd/{}", file.get());
+    const auto link_as = [&](const char* path) {
+      return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+    };
+    if (!target.replaced && link_as(target.path.c_str()) == 0) return std::error_code();
+    name.emplace(target.folder);
+    if (name->create(link_as) < 0) return std::nullopt;
+    return renamed();
+  }
+  /// The same with a copy that has a name from the start.
+  std::error_code take_place_named();
+  std::error_code renamed() {
+    if (::rename(name->path(), target.path.c_str()) != 0) return last_error();
+    name->taken();
+    return {};
+  }
+
+  std::string label;
+  fs::path asked;
+  Target target;
+  std::optional<TemporaryName> name;
+  Descriptor file;                  // unnamed, if there are such files
+  std::optional<Descriptor> named;  // otherwise
+};
+
+namespace {
+
+/// Copies a file from its first byte on.
+std::error_code copy(int from, int to) {
+  std::vector<char> piece(std::size_t{1} << 20);
+  for (off_t at = 0;;) {
+    const ssize_t count = ::pread(from, piece.data(), piece.size(), at);
+    if (count == 0) return {};
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return last_error();
+    if (const auto failed = write_all(to, std::span(piece).first(static_cast<std::size_t>(count))))
+      return failed;
+    at += count;
+  }
+}
+
+}  // namespace
+
+Replacement::Replacement(const fs::path& path, std::string_view label) {
+  try {
+    state_ = std::make_unique<State>(path, label);
+  } catch (const std::system_error& error) {
+    refuse(path, error.code().message(), label);
+  }
+}
+
+std::error_code Replacement::State::take_place_named() {
+  name.emplace(target.folder);
+  Descriptor copied(open_named(target, *name));
+  if (!copied) return last_error();
+  if (const std::error_code failed = copy(file.get(), copied.get())) return failed;
+  if (const std::error_code failed = finish(copied, target)) return failed;
+  if (!copied.close()) return last_error();
+  return renamed();
+}
+
+Replacement::~Replacement() = default;
+
+int Replacement::file() const { return state_->open().get(); }
+
+void Replacement::commit(std::uint64_t size) {
+  State& s = *state_;
   std::error_code failed;
   try {
-    const std::optional<std::error_code> unnamed = replace_unnamed(target, bytes);
-    failed = unnamed ? *unnamed : replace_named(target, bytes);
+    if (::ftruncate(file(), static_cast<off_t>(size)) != 0) failed = last_error();
+    if (!failed) failed = finish(s.open(), s.target);
+    if (!failed) {
+      const std::optional<std::error_code> placed = s.take_place();
+      failed = placed ? *placed : s.take_place_named();
+    }
   } catch (const std::system_error& error) {
     failed = error.code();
   }
-  if (failed) refuse(path, failed.message(), label);
-  sync_folder(target);
+  if (failed) refuse(s.asked, failed.message(), s.label);
+  sync_folder(s.target);
+}
+
+void replace_file(const fs::path& path, std::span<const char> bytes, std::string_view label) {
+  Replacement replacement(path, label);
+  if (const std::error_code failed = write_all(replacement.file(), bytes))
+    refuse(path, failed.message(), label);
+  replacement.commit(bytes.size());
 }
 
 }  // namespace shardproof

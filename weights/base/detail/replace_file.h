@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -12,6 +14,27 @@ namespace shardproof {
 /// otherwise.
 std::filesystem::path require_replaceable(const std::filesystem::path& path,
                                           std::string_view label);
+
+/// The file that is to take the place of another, as replace_file says; gone if it is not
+/// committed.
+class Replacement {
+ public:
+  /// Throws Error(`label`, ...) with path and reason on failure.
+  Replacement(const std::filesystem::path& path, std::string_view label);
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+  ~Replacement();
+
+  /// Descriptor of the empty file, for reading and writing.
+  int file() const;
+  /// Puts what was written, `size` bytes, in the place of the old file. Throws as above; the old
+  /// file is then unchanged. Call it once.
+  void commit(std::uint64_t size);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// Replaces the content of `path` with `bytes`, all or nothing: writes a temporary file in the same
 /// folder and renames it, with fsync of both. Only a regular file that this user may write is

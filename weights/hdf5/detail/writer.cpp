@@ -4,6 +4,7 @@
 #include <hdf5.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "weights/base/detail/replace_file.h"
@@ -122,15 +123,19 @@ void Hdf5Writer::Object::close() {
 Hdf5Writer::Hdf5Writer(std::filesystem::path target, std::string label)
     : target_(std::move(target)), label_(std::move(label)) {
   const Hdf5Silence silence;
-  image_ = std::make_unique<Hdf5Image>();
+  replacement_ = std::make_unique<Replacement>(target_, label_);
+  image_ = std::make_unique<Hdf5Image>(replacement_->file());
   need(image_->file() >= 0);
 }
 
 Hdf5Writer::~Hdf5Writer() = default;
 
 void Hdf5Writer::need(bool held) const {
-  if (!held)
-    throw Error(label_, fmt::format("{:?}: {}", target_.string(), last_hdf5_failure().reason));
+  if (held) return;
+  const int error = image_->error();
+  throw Error(label_, fmt::format("{:?}: {}", target_.string(),
+                                  error != 0 ? std::generic_category().message(error)
+                                             : last_hdf5_failure().reason));
 }
 
 Hdf5Writer::Object Hdf5Writer::root() const {
@@ -193,7 +198,7 @@ void Hdf5Writer::write() {
   const Hdf5Silence silence;
   const std::span<const char> image = image_->close();
   need(!image.empty());
-  replace_file(target_, image, label_);
+  replacement_->commit(image.size());
 }
 
 }  // namespace shardproof

@@ -18,8 +18,10 @@ namespace shardproof {
 
 class Hdf5Handle;
 class Hdf5Image;
+class Replacement;
 
-/// Builds an HDF5 file in memory and writes it to disk whole, or not at all. The file holds no
+/// Builds an HDF5 file, which takes its target's place whole, or not at all; until then it has no
+/// name, and memory holds what the system keeps of files. The file holds no
 /// times, so that equal content gives equal bytes. Throws Error(`label`, ...), naming target and
 /// reason, where HDF5 or the disk fails; HDF5 prints nothing.
 class Hdf5Writer {
@@ -78,7 +80,7 @@ class Hdf5Writer {
     return has(name, shape, elements(std::span<const typename Data::value_type>(data)));
   }
 
-  /// Closes the file and writes it to disk (weights/base/detail/replace_file.h). Call it once.
+  /// Closes the file and puts it in its place (weights/base/detail/replace_file.h). Call it once.
   void write();
 
  private:
@@ -105,6 +107,7 @@ class Hdf5Writer {
 
   std::filesystem::path target_;
   std::string label_;
+  std::unique_ptr<Replacement> replacement_;
   std::unique_ptr<Hdf5Image> image_;
 };
 
