@@ -8,11 +8,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
+#include <thread>
 
 namespace shardproof::bench {
 namespace {
@@ -62,6 +67,16 @@ pid_t spawned(const std::vector<std::string>& words, std::FILE* out, std::FILE* 
   return id;
 }
 
+/// Returns the resident bytes of a process that are not of files; 0 if it has ended.
+std::int64_t own_bytes(pid_t id) {
+  std::ifstream status(fmt::format("/proc/{}/status", id));
+  std::int64_t kilobytes = 0;
+  for (std::string name; status >> name;)
+    if (std::int64_t count = 0; (name == "RssAnon:" || name == "RssShmem:") && status >> count)
+      kilobytes += count;
+  return kilobytes * 1024;
+}
+
 std::int64_t own_peak() {
   rusage own{};
   getrusage(RUSAGE_SELF, &own);
@@ -78,7 +93,14 @@ Child run_child(const std::string& program, const std::vector<std::string>& argu
   const pid_t id = spawned(words, out.get(), err.get());
   int status = 0;
   rusage usage{};
+  std::int64_t most = 0;
+  std::jthread watching([&](const std::stop_token& stop) {
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(5)))
+      most = std::max(most, own_bytes(id));
+  });
   if (wait4(id, &status, 0, &usage) != id) throw std::runtime_error("a child was lost");
+  watching.request_stop();
+  watching.join();
   const double wall = (clocks(Whose::process) - began).wall;
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     const std::string how = WIFEXITED(status) ? fmt::format("exit code {}", WEXITSTATUS(status))
@@ -86,7 +108,8 @@ Child run_child(const std::string& program, const std::vector<std::string>& argu
     throw std::runtime_error(
         fmt::format("{}: {}: {}", fmt::join(words, " "), how, last_line(content(err.get()))));
   }
-  Child child{{seconds(usage.ru_utime) + seconds(usage.ru_stime), wall}, {}, content(out.get())};
+  Child child{
+      {seconds(usage.ru_utime) + seconds(usage.ru_stime), wall}, {}, most, content(out.get())};
   if (const std::int64_t peak = usage.ru_maxrss * 1024; peak > own_peak()) child.peak_bytes = peak;
   return child;
 }

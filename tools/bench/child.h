@@ -15,6 +15,8 @@ struct Child {
   /// Peak resident memory. The system starts a child's peak at its parent's peak so far; nullopt if
   /// the reported value does not exceed that, which hides the child's own.
   std::optional<std::int64_t> peak_bytes;
+  /// Peak of its memory that is not of files, as sampled while it ran; without its children's.
+  std::int64_t own_bytes = 0;
   std::string text;  ///< its standard output
 };
 

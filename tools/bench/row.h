@@ -58,6 +58,7 @@ std::vector<Row> collective_rows();
 std::vector<Row> memory_rows();
 std::vector<Row> random_case_rows();
 std::vector<Row> process_rows(const std::string& program);
+std::vector<Row> compare_rows(const std::string& program);
 
 /// Returns all rows in table order. Processes come first: the system starts a child's peak memory
 /// at its parent's.

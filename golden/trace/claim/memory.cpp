@@ -7,8 +7,11 @@
 namespace shardproof::dump {
 namespace {
 
-/// Bytes per weight element: as generated, as stored for the run, and as rounded by a replay.
-constexpr double kBytesOfWeight = 3 * sizeof(float);
+/// Bytes per weight element: as generated, and if the run stores it as another type, that, twice
+/// while the oracle takes it over.
+double bytes_of_weight(NumberFormat stored) {
+  return (stored == NumberFormat::f32 ? 1 : 3) * sizeof(float);
+}
 /// Bytes per checkpoint element: its value and raw value, and the trace's own and the expected
 /// number, each with a radius.
 constexpr double kBytesOfValue = 2 * sizeof(float) + 2 * 2 * sizeof(double);
@@ -16,7 +19,7 @@ constexpr double kBytesOfValue = 2 * sizeof(float) + 2 * 2 * sizeof(double);
 /// value's is in the answer, in the trace, and derived three times (bounds::TextReplay), each with
 /// two radii, and in the walk while its layer runs. In the field regime a number is three lanes in
 /// each of these places, which is less.
-constexpr double kBytesOfTextWeight = kBytesOfWeight + 4 * sizeof(double);
+constexpr double kMoreOfTextWeight = 4 * sizeof(double);
 constexpr double kBytesOfTextValue = sizeof(float) + 4 * 3 * sizeof(double) + 4 * sizeof(double);
 /// Bytes per row of its own length, in each pass.
 constexpr double kBytesOfRow = 2 * sizeof(PassRows);
@@ -40,7 +43,7 @@ void require_memory(const Case& c) {
   for (const WeightSpec& spec :
        weight_specs(placed, c.numerics.weights == NumberFormat::int8 ? NumberFormat::int8
                                                                      : NumberFormat::f32))
-    bytes += (of_text ? kBytesOfTextWeight : kBytesOfWeight) *
+    bytes += (bytes_of_weight(c.numerics.weights) + (of_text ? kMoreOfTextWeight : 0.0)) *
              static_cast<double>(element_count(spec.shape));
   const Passes passes = c.passes();
   // Rows of different lengths, or with prefixes, run alone and are then assembled.

@@ -13,9 +13,8 @@ namespace fs = std::filesystem;
 Trace::Trace(const TypedPlan& typed, fs::path target, bool weights_given) {
   require_one_torus(typed.plan.source_case, "a trace");
   const fs::path resolved = require_replaceable(target, "trace_c1");
-  const double needed = require_trace_room(
-      typed, resolved.has_parent_path() ? resolved.parent_path() : fs::path("."));
-  file_ = std::make_unique<TraceFile>(typed.plan, std::move(target), weights_given, needed);
+  require_trace_room(typed, resolved.has_parent_path() ? resolved.parent_path() : fs::path("."));
+  file_ = std::make_unique<TraceFile>(typed.plan, std::move(target), weights_given);
 }
 
 Trace::~Trace() = default;

@@ -26,18 +26,15 @@ class TraceFile;
 /// (docs/trace-format.md, "What Shardproof writes"): `/ID` is the logical tensor if each chip holds
 /// exactly its block of it, otherwise `/chips/X_Y_Z/ID` is the chip's shard; ID is the step's
 /// stable name ("prefill.c0.layer0.qr"). The logical tensor is assembled by the declared layouts,
-/// so that a trace shows what a program claims. The file is built in memory; write() creates it
-/// complete or not at all.
+/// so that a trace shows what a program claims. write() creates the file, complete or not at all.
 class Trace : public Observer {
  public:
   /// Throws Error: "trace_c1" (a path where a file cannot be created), "trace_c2" (a trace too
-  /// large for the machine's memory together with the run, or for the disk; states the size),
-  /// "case_split" (a case of two tori).
+  /// large for the disk; states the size), "case_split" (a case of two tori).
   /// `weights_given`: the weights were not generated from the case's seed.
   Trace(const TypedPlan& typed, std::filesystem::path target, bool weights_given = false);
   ~Trace() override;
 
-  /// Throws Error("trace_c2", ...) if replicas differ and there is no room for them.
   void observe(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
                const Sharded& value) override;
 

@@ -82,18 +82,12 @@ std::string case_of_all(const Case& c) {
   return text;
 }
 
-double bytes_of(std::size_t elements, std::size_t size) {
-  return static_cast<double>(elements * size);
-}
-
 }  // namespace
 
-TraceFile::TraceFile(const RunPlan& plan, std::filesystem::path target, bool weights_given,
-                     double needed)
+TraceFile::TraceFile(const RunPlan& plan, std::filesystem::path target, bool weights_given)
     : numerics_(plan.source_case.numerics),
       config_(plan.source_case.model),
       padding_(dim_padding(plan.source_case)),
-      needed_(needed),
       file_(std::move(target), "trace_c1") {
   const Case& c = plan.source_case;
   for (std::int64_t i = 0; i < plan.passes.size(); ++i)
@@ -258,11 +252,7 @@ Hdf5Writer::Object TraceFile::create(const Hdf5Writer::Object& parent, const Ent
 template <class T>
 void TraceFile::put_chips(const Entry& entry, const ChipArrays<T>& chips) {
   if (put_whole(entry, chips)) return;
-  for (const auto& [chip, shard] : put_shards(entry, chips)) {
-    // Extra bytes only for replicas that differ; the estimate does not include these.
-    if (!entry.layout.is_partial())
-      need_more(bytes_of(chips[static_cast<std::size_t>(chip)].size(), sizeof(T)));
-  }
+  put_shards(entry, chips);
 }
 
 /// Writes one whole array, or a reference to an equal one already written. Returns false if the
@@ -366,16 +356,6 @@ void TraceFile::put_field(const Entry& entry) {
             ? judged_block(entry.layout, value.shape(), value.torus())
             : Shape{std::ssize(chips[static_cast<std::size_t>(chip)])},
         chips[static_cast<std::size_t>(chip)]);
-}
-
-void TraceFile::need_more(double bytes) {
-  needed_ += bytes;
-  try {
-    require_memory(needed_, "both need about");
-  } catch (const Error& error) {
-    throw Error("trace_c2",
-                fmt::format("copies that differ make the trace larger: {}", error.message()));
-  }
 }
 
 }  // namespace shardproof

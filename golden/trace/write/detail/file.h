@@ -18,11 +18,9 @@ namespace shardproof {
 /// ...) if HDF5 or the disk fails.
 class TraceFile {
  public:
-  /// `needed`: bytes of the run and its trace, if all replicas agree.
-  TraceFile(const RunPlan& plan, std::filesystem::path target, bool weights_given, double needed);
+  TraceFile(const RunPlan& plan, std::filesystem::path target, bool weights_given);
 
   /// Adds the next op's output, or a program's input (`op` is null): weights, ids and caches.
-  /// Throws Error("trace_c2", ...) if differing replicas make the trace too large.
   void add(const Scope& scope, const Program& program, const Op* op, const ValueDecl& declared,
            const Sharded& value);
 
@@ -67,12 +65,10 @@ class TraceFile {
   template <class T>
   Hdf5Writer::Object create(const Hdf5Writer::Object& parent, const Entry& entry,
                             const Shape& shape, const T& data) const;
-  void need_more(double bytes);
 
   Numerics numerics_;
   ModelConfig config_;
   DimPadding padding_;
-  double needed_;
   Hdf5Writer file_;
   std::vector<Hdf5Writer::Object> chips_;  // the chips' groups
   int order_ = 0;

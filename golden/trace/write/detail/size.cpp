@@ -105,25 +105,14 @@ double estimated_trace_bytes(const TypedPlan& typed) {
   return bytes;
 }
 
-double require_trace_room(const TypedPlan& typed, const fs::path& folder) {
+void require_trace_room(const TypedPlan& typed, const fs::path& folder) {
   const double bytes = estimated_trace_bytes(typed);
-  const double run = typed.types ? cost::estimated_bytes(typed.plan, *typed.types) : 0.0;
-  try {
-    require_memory(bytes + run, "both need about");
-  } catch (const Error& error) {
-    const std::string why = std::string(error.what()).substr(error.label().size() + 2);
-    throw Error("trace_c2",
-                fmt::format("the trace takes about {}, built in memory beside the run: {}",
-                            show_bytes(bytes), why));
-  }
   struct statvfs disk {};
-  if (::statvfs(folder.c_str(), &disk) != 0)
-    return bytes + run;  // writing will fail if there is no room
+  if (::statvfs(folder.c_str(), &disk) != 0) return;  // writing will fail if there is no room
   const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
   if (bytes > free)
     throw Error("trace_c2", fmt::format("the trace takes about {}, the disk under {:?} has {} left",
                                         show_bytes(bytes), folder.string(), show_bytes(free)));
-  return bytes + run;
 }
 
 }  // namespace shardproof

@@ -7,8 +7,8 @@
 
 namespace shardproof {
 
-/// Throws Error("trace_c2", ...), stating the size, if the trace of a run does not fit in memory
-/// beside the run, or on the disk under `folder`. Returns the bytes of both.
-double require_trace_room(const TypedPlan& typed, const std::filesystem::path& folder);
+/// Throws Error("trace_c2", ...), stating the size, if the trace of a run does not fit on the disk
+/// under `folder`.
+void require_trace_room(const TypedPlan& typed, const std::filesystem::path& folder);
 
 }  // namespace shardproof
