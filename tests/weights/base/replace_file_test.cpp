@@ -69,13 +69,21 @@ int in_child(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+#ifdef __x86_64__
+constexpr unsigned kHere = AUDIT_ARCH_X86_64;
+#else
+constexpr unsigned kHere = AUDIT_ARCH_AARCH64;
+#endif
+
+template <std::size_t n>
+bool filtered(std::array<sock_filter, n>& program) {
+  const sock_fprog filter{n, program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
 /// Makes the system say that it has no files without a name. False if this process may not.
 bool refuse_unnamed_files() {
-#ifdef __x86_64__
-  constexpr unsigned kHere = AUDIT_ARCH_X86_64;
-#else
-  constexpr unsigned kHere = AUDIT_ARCH_AARCH64;
-#endif
   constexpr unsigned kUnnamed = O_TMPFILE & ~O_DIRECTORY;
   std::array<sock_filter, 8> program{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
@@ -87,18 +95,32 @@ bool refuse_unnamed_files() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   }};
-  const sock_fprog filter{program.size(), program.data()};
-  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+  return filtered(program);
 }
 
-/// Each test with and without files that have no name.
-class ReplaceFile : public testing::TestWithParam<bool> {
+/// The same of names for files that have none.
+bool refuse_names() {
+  std::array<sock_filter, 6> program{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kHere, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_linkat, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  return filtered(program);
+}
+
+enum class Unnamed { allowed, refused, stays_unnamed };
+
+/// Each test with and without files that have no name, and where these cannot be given one.
+class ReplaceFile : public testing::TestWithParam<Unnamed> {
  protected:
   /// Runs `body` in a child, where its failed expectations are printed and counted.
   static void run(const std::function<void()>& body) {
     const int code = in_child([&] {
-      if (!GetParam() && !refuse_unnamed_files()) return 77;
+      if (GetParam() == Unnamed::refused && !refuse_unnamed_files()) return 77;
+      if (GetParam() == Unnamed::stays_unnamed && !refuse_names()) return 77;
       body();
       return HasFailure() ? 1 : 0;
     });
@@ -107,8 +129,14 @@ class ReplaceFile : public testing::TestWithParam<bool> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Unnamed, ReplaceFile, testing::Bool(),
-                         [](const auto& drawn) { return drawn.param ? "allowed" : "refused"; });
+INSTANTIATE_TEST_SUITE_P(Unnamed, ReplaceFile,
+                         testing::Values(Unnamed::allowed, Unnamed::refused,
+                                         Unnamed::stays_unnamed),
+                         [](const auto& drawn) {
+                           return drawn.param == Unnamed::allowed   ? "allowed"
+                                  : drawn.param == Unnamed::refused ? "refused"
+                                                                    : "stays_unnamed";
+                         });
 
 TEST_P(ReplaceFile, ANewFileGetsTheModeThatTheUmaskLeaves) {
   run([] {

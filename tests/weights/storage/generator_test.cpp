@@ -14,6 +14,7 @@
 #include "tests/weights/random_model.h"
 #include "weights/model/registry.h"
 #include "weights/storage/detail/philox.h"
+#include "weights/storage/detail/weight_source.h"
 
 namespace shardproof {
 namespace {
@@ -70,6 +71,18 @@ RC_GTEST_PROP(Philox, IsKeyedBySeedIndexAndFnvOfTheName, ()) {
 }
 
 // The expected values are those that read_back.py computes.
+// Threads share a large matrix, in parts that depend on its size: its beginning does not.
+TEST(Generator, LargeMatricesBeginAsSmallerOnes) {
+  const auto drawn = [](std::int64_t rows) {
+    return generate_weight(
+        {.id = "layer0.w_in", .letters = "EF", .shape = {rows, 701}, .fan_in = 96}, 5);
+  };
+  const Tensor small = drawn(300), large = drawn(1031), largest = drawn(2003);
+  EXPECT_TRUE(std::equal(small.data.begin(), small.data.end(), large.data.begin()));
+  EXPECT_TRUE(std::equal(large.data.begin(), large.data.end(), largest.data.begin()));
+  EXPECT_EQ(std::count(largest.data.begin(), largest.data.end(), 0.0F) / 701, 0);
+}
+
 // Several indices at once, over the end of the lower word, too.
 TEST(CounterRandom, RunsAreTheWordsOfTheirIndices) {
   for (const std::uint64_t first :
