@@ -44,7 +44,9 @@ TEST(Trace, RefusesPathsWhereNoFileCanBeMade) {
 TEST(Trace, RefusesWhatDoesNotFitAndNamesTheSize) {
   const Folder folder;
   const std::string what = refusal(
-      parse_case("torus=8x8x8 model=palm-wide prefill=ws2d:batch batch=512 prompt=200000 gen=2"),
+      parse_case(
+          "torus=8x8x8 model=palm-wide,layers=1000 prefill=ws2d:batch batch=5120 prompt=2000 "
+          "gen=2"),
       folder / "t.h5");
   EXPECT_EQ(what.rfind("trace_c2: ", 0), 0U) << what;
   EXPECT_NE(what.find("GiB"), std::string::npos) << what;
