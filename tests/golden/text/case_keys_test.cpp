@@ -11,6 +11,7 @@
 #include <string>
 
 #include "engine/ops/int8_weights.h"
+#include "engine/run/dim_padding.h"
 #include "golden/verify/verify.h"
 #include "tests/golden/text/text_case.h"
 #include "weights/model/softmax.h"
@@ -163,6 +164,18 @@ RC_GTEST_PROP(CaseKeysOfTexts, PaddedDimsGiveTheBitsOfKeys, ()) {
 }
 TEST(CaseKeysOfTexts, PaddedDimsOfHandedTextsAreEqual) {
   expect_texts_equal("pad_vocab=288 pad_heads=48 batch=8 prompt=5", 3);
+}
+/// One kv head has a single group, of as many heads as there are: padding included.
+TEST(CaseKeysOfTexts, PaddedHeadsOfOneKvHeadAreEqual) {
+  for (const char* text : {"llama-3", "qwen3"})
+    for (const char* regime : {"exact", "f32", "field"}) {
+      const Case c = parse_case(
+          fmt::format("model={},K=1 gen=2 torus=2x2x2 prefill=ws2d:batch decode=ws1d:batch "
+                      "regime={} batch=8 pad_heads=48",
+                      text_file(text), regime));
+      expect_equal(c);
+      EXPECT_EQ(text_model(placed_model(c))->sizes().extents.at('G'), 48) << c;
+    }
 }
 /// Tori that divide neither H nor V of the model.
 TEST(CaseKeysOfTexts, PaddedDimsRunOnToriThatDivideThemOnly) {

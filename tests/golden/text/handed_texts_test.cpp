@@ -55,6 +55,25 @@ TEST(TextOfExperts, IsEqual) {
     require_equal(std::array{"experts"}, keys);
 }
 
+/// Its layers have other caches, each of which goes from the prefill's layout to the decode's.
+TEST(TextOfExperts, HandsTheCachesOfEachLayerOver) {
+  for (const char* keys : {"torus=2x2x2 prefill=ws2d:heads decode=ws2d:batch",
+                           "torus=1x3x1 prefill=dp decode=ws1d:heads",
+                           "torus=2x2x2 decode_torus=1x3x1 prefill=ws2d:batch decode=ws1d:heads"}) {
+    OracleMemo memo;
+    const Case c = case_of_text("experts", fmt::format("{} batch=24 prompt=4", keys));
+    const Judgement judgement = verify_case(c, memo);
+    EXPECT_EQ(judgement.verdict, Verdict::equal) << c << "\n" << judgement.reason();
+    const RunPlan plan = make_plan(c);
+    for (std::int64_t layer = 0; layer < c.model.layers; ++layer) {
+      const std::string program = print_program(plan.hand_over_program(layer));
+      for (const auto& [name, layout] : plan.decode.caches(layer))
+        EXPECT_NE(program.find(name), std::string::npos) << keys << " layer " << layer << "\n"
+                                                         << program;
+    }
+  }
+}
+
 /// The same text with marks of positions in place of top, so that its maxima of sharded dims, its
 /// means and its caches of some layers are judged in the field, too.
 TEST(TextOfExperts, IsEqualInTheFieldWithoutTop) {

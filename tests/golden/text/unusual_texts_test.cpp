@@ -165,13 +165,21 @@ TEST(TextWithHeads, NeedsALineAttend) {
   EXPECT_EQ(label_of([&] { make_plan(c); }), "layouts_c5");
 }
 
+constexpr const char* kPart =
+    "weight w_part : EP\npart : BLP = store(einsum(BLE,EP->BLP; norm, w_part))";
+
 /// What no step computes is refused before a run, by the rule that its program breaks.
 TEST(ContractionsOfTexts, OverALetterOfOneOperandAreRefused) {
   for (const auto& [line, label] : std::map<std::string, std::string>{
            {"lone : BL = einsum(BLF,BLE->BL; hidden, norm)", "einsum_c4"},
            {"lone : BLE = einsum(BLF,FE->BLE + BLF,BLE->BLE; hidden, w_out; gate, norm)",
+            "layouts_c7"},
+           // Nothing says of the letter how it is cut.
+           {"lone : BLE = einsum(BLF,FE->BLE + BLP,BLE->BLE; hidden, w_out; part, norm)",
+            "layouts_c7"},
+           {"lone : BLE = einsum(BLF,FE->BLE + BLE,BLP->BLE; hidden, w_out; norm, part)",
             "layouts_c7"}}) {
-    const Case c = case_with_text(gpt_with({{kOut, fmt::format("{}\n{}", line, kOut)}}),
+    const Case c = case_with_text(gpt_with({{kOut, fmt::format("{}\n{}\n{}", kPart, line, kOut)}}),
                                   "torus=2x2x2 prefill=ws2d:batch batch=8 prompt=4");
     try {
       make_typed_plan(c);

@@ -62,6 +62,11 @@ TEST(TextScales, AreOfTheLettersThatTheResultKeeps) {
   const std::string before = "more : BLE = in unless local";
   gated.insert(gated.find(before), "gate_of_all : BL = einsum(BLHQ,HQ->BL; q, wg)\n");
   EXPECT_EQ(scales_of(gated), scales_of(std::string(kPlainModel)));
+  // One of which nothing is summed over has none either: each number would have its own scale.
+  std::string spread =
+      with_line("weight extra : E if local", "weight extra : E if local\nweight wg : HQ");
+  spread.insert(spread.find(before), "spread : BLHQ = einsum(BL,HQ->BLHQ; max(norm, E), wg)\n");
+  EXPECT_EQ(scales_of(spread), scales_of(std::string(kPlainModel)));
   const auto without_wq = [](const char* line) {
     const std::string scales = scales_of(with_line("more : BLE = in unless local", line));
     return scales.find("wq_scale") == std::string::npos;

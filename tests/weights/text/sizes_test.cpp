@@ -55,6 +55,19 @@ TEST(FormulaOfSizes, RefusesWhatIsNotANumber) {
   EXPECT_EQ(label((std::string(500, '-') + "1").c_str()), "model_c0");
 }
 
+/// Each operator after each, on either side: parentheses stay where they mean something, and only
+/// there.
+TEST(FormulaOfSizes, PrintsTheParenthesesThatItNeeds) {
+  for (const char* formula :
+       {"2 - (3 - 4)", "2 - (3 + 4)", "2 - 3 - 4",   "2 - 3 + 4",     "2 - 3 * 4",
+        "(2 - 3) * 4", "2 / (3 / 4)", "2 / (3 * 4)", "2 / 3 / 4",     "2 // (3 // 4)",
+        "2 // 3 * 4",  "2 * (3 + 4)", "2 ** 3 ** 4", "(2 ** 3) ** 4", "(2 * 3) ** 4",
+        "2 ** -4",     "-2 ** 4",     "(-2) ** 4",   "-(2 + 3)",      "-(2 * 3)",
+        "sqrt(2 - 3)"})
+    EXPECT_EQ(Formula::parse(formula).to_string(), formula);
+  EXPECT_EQ(Formula::parse("((2 - (3)) - (4 * 5))").to_string(), "2 - 3 - 4 * 5");
+}
+
 /// A random formula, as text with all its parentheses.
 std::string drawn_formula(int depth) {
   const int which = *rc::gen::inRange(0, depth == 0 ? 3 : 9);
