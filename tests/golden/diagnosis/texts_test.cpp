@@ -62,7 +62,8 @@ class TextAnswer {
  public:
   using Value = Planted::Value;
 
-  explicit TextAnswer(const char* text) : source_case(case_of_text(text)) {
+  explicit TextAnswer(const std::string& text, std::int64_t batch = 4)
+      : source_case(case_of_text(text, batch)) {
     for (const std::string& pass : answer.passes) ids[pass] = answer.inputs.at(pass + ".ids");
     for (const auto& [id, tensor] : answer.checkpoints) {
       dump[id] = Value(tensor.shape);
@@ -95,8 +96,8 @@ class TextAnswer {
     return y;
   }
 
-  static Case case_of_text(const char* text) {
-    Case c = parse_case("batch=4 prompt=4 gen=3");
+  static Case case_of_text(const std::string& text, std::int64_t batch) {
+    Case c = parse_case(fmt::format("batch={} prompt=4 gen=3", batch));
     c.model = model_config(
         std::make_shared<const TextModel>(parse_model_text(text), TextKeys(), "own.model"));
     return c;
@@ -107,7 +108,7 @@ class TextAnswer {
   Weights weights = oracle::as_stored(generated_weights(source_case), source_case.numerics.weights);
   oracle::Answer answer = oracle::graph::answer(
       weights, {source_case.numerics,
-                generate_prompt(source_case.model, source_case.seed, 4, 4, {}),
+                generate_prompt(source_case.model, source_case.seed, source_case.batch, 4, {}),
                 passes,
                 source_case.sampling,
                 source_case.seed,
@@ -252,6 +253,32 @@ TEST(MasksOfWhatIsNotDumped, AreTakenFromItsOperands) {
                "mask: each query also sees the key behind its own");
   for (const Hypothesis& said : text.ask("score", "BLM", seen(-1, 0)))
     EXPECT_EQ(said.detail.find("also sees the key behind"), std::string::npos) << said.detail;
+}
+
+/// Faults of weights explain no sum of products of two values: not even where a weight's name in
+/// files is that of such a value, or where the value has as many numbers as a weight would have.
+TEST(SumsOfTwoValues, AreNotExplainedByAWeight) {
+  std::string named = kWindowText;
+  named.replace(named.find("weight wb : EC"), 14, "weight wb : EC from kept");
+  for (const std::int64_t batch : {1, 4}) {
+    TextAnswer text(named, batch);
+    std::erase_if(text.dump, [](const auto& value) { return value.first.ends_with("_1"); });
+    const auto &score = text.value("score"), &kept = text.value("kept");
+    // Channel c adds up the slots m of its query's scores, each with number place(m, c) of the row.
+    const auto ask = [&](auto&& place) {
+      return text.ask("mix", "BLC", each(text.value("mix"), [&](double, std::size_t i) {
+                        double sum = 0;
+                        for (std::size_t m = 0; m < 4; ++m)
+                          sum +=
+                              score.data[i / 4 * 4 + m] * kept.data[i / 16 * 16 + place(m, i % 4)];
+                        return sum;
+                      }));
+    };
+    const std::string rows = fmt::format("{} rows", batch);
+    expect_right(ask([](std::size_t m, std::size_t c) { return m * 4 + c; }), rows);
+    expect_unexplained(ask([](std::size_t m, std::size_t c) { return (m + 2) % 4 * 4 + c; }), rows);
+    expect_unexplained(ask([](std::size_t m, std::size_t c) { return c * 4 + m; }), rows);
+  }
 }
 
 /// A norm of rows of a table, which no value names; and products of functions of several forms.
