@@ -50,9 +50,9 @@ struct DrawnStep {
 };
 
 /// Draws extents that every layout divides. `most` bounds the integers of int32 operands.
-inline DrawnStep draw_step(const StepForm& form) {
+inline DrawnStep draw_step(const StepForm& form, const Torus& torus) {
   DrawnStep step;
-  step.torus = draw_torus();
+  step.torus = torus;
   std::string letters;
   for (const std::string& operand : form.operands)
     for (const char c :

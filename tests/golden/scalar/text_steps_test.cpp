@@ -97,37 +97,46 @@ Numerics drawn_numerics(Regime regime) {
   return numerics;
 }
 
+// Every draw has a torus, and on it a step of each form: which of them are seen is no matter of
+// luck.
+
 RC_GTEST_PROP(TextSteps, OnChipsHaveTheBitsOfOneChip, ()) {
-  const StepForm form = *rc::gen::elementOf(step_forms());
-  const DrawnStep step = draw_step(form);
-  const RunStep here(form, step, step.torus, true, put_floats);
-  const RunStep alone(form, step, Torus(), false, put_floats);
-  RC_LOG() << form.call << " on " << step.torus << ", " << print_program(here.program);
-  const Numerics exact = drawn_numerics(Regime::exact);
-  RC_ASSERT(differences(here.result(exact), whole_of(alone.result(exact))) == 0U);
-  // An order of f32 sums is a layout's, unless nothing is summed over chips.
-  if (here.program.ops.size() > 1) return;
-  const Numerics f32 = drawn_numerics(Regime::f32);
-  RC_ASSERT(differences(here.result(f32), whole_of(alone.result(f32))) == 0U);
+  const Torus torus = draw_torus();
+  for (const StepForm& form : step_forms()) {
+    const DrawnStep step = draw_step(form, torus);
+    const RunStep here(form, step, step.torus, true, put_floats);
+    const RunStep alone(form, step, Torus(), false, put_floats);
+    RC_LOG() << form.call << " on " << step.torus << ", " << print_program(here.program);
+    const Numerics exact = drawn_numerics(Regime::exact);
+    RC_ASSERT(differences(here.result(exact), whole_of(alone.result(exact))) == 0U);
+    // An order of f32 sums is a layout's, unless nothing is summed over chips.
+    if (here.program.ops.size() > 1) continue;
+    const Numerics f32 = drawn_numerics(Regime::f32);
+    RC_ASSERT(differences(here.result(f32), whole_of(alone.result(f32))) == 0U);
+  }
 }
 
 RC_GTEST_PROP(TextSteps, OnChipsHaveTheBitsOfTheScalarModel, ()) {
-  const StepForm form = *rc::gen::elementOf(step_forms());
-  const DrawnStep step = draw_step(form);
-  const RunStep here(form, step, step.torus, true, put_floats);
-  RC_LOG() << form.call << " on " << step.torus << ", " << print_program(here.program);
-  const Numerics f32 = drawn_numerics(Regime::f32);
-  RC_ASSERT(differences(here.result(f32), scalar_result(here, step, f32)) == 0U);
+  const Torus torus = draw_torus();
+  for (const StepForm& form : step_forms()) {
+    const DrawnStep step = draw_step(form, torus);
+    const RunStep here(form, step, step.torus, true, put_floats);
+    RC_LOG() << form.call << " on " << step.torus << ", " << print_program(here.program);
+    const Numerics f32 = drawn_numerics(Regime::f32);
+    RC_ASSERT(differences(here.result(f32), scalar_result(here, step, f32)) == 0U);
+  }
 }
 
 RC_GTEST_PROP(TextSteps, OnOneChipAreInsideOfTheirBounds, ()) {
-  const StepForm form = *rc::gen::elementOf(step_forms());
-  const DrawnStep step = draw_step(form);
-  const RunStep alone(form, step, Torus(), false, put_floats);
-  RC_LOG() << form.call;
-  Numerics f32;
-  f32.regime = Regime::f32;
-  RC_ASSERT(bounds_tell(alone, step, whole_of(alone.result(f32))));
+  const Torus torus = draw_torus();
+  for (const StepForm& form : step_forms()) {
+    const DrawnStep step = draw_step(form, torus);
+    const RunStep alone(form, step, Torus(), false, put_floats);
+    RC_LOG() << form.call;
+    Numerics f32;
+    f32.regime = Regime::f32;
+    RC_ASSERT(bounds_tell(alone, step, whole_of(alone.result(f32))));
+  }
 }
 
 TEST(TextSteps, ReadAsTheyPrint) {

@@ -89,6 +89,7 @@ TEST_F(Cli, ExplainDrawsEachKindOfLayers) {
 
 /// A text's arrows are all that its layers send, and a table printed with them is the same table.
 TEST_F(Cli, ExplainShowsWhatTheArrowsOfATextSend) {
+  int turns = 0;  // steps that follow another one of their arrow
   for (const char* strategy : {"ws1d:heads", "ws2d:batch", "ws2d:norm-first", "wg-xy:natural"}) {
     const std::string name = strategy;
     const auto tables =
@@ -98,7 +99,19 @@ TEST_F(Cli, ExplainShowsWhatTheArrowsOfATextSend) {
     ASSERT_EQ(tables.size(), 2U) << name;
     for (const std::size_t kind : {0U, 1U}) {
       double arrows = 0.0, steps = 0.0;
+      std::string last = "nothing";
       for (const auto& arrow : tables[kind]["arrows"]) {
+        // An arrow is all steps of a value's way: the next one begins with another value.
+        const auto reads = [](const auto& step, const std::string& of) {
+          return step["op"].template get<std::string>().find("(" + of + ",") != std::string::npos;
+        };
+        EXPECT_FALSE(reads(arrow["steps"][0], last)) << name << " " << arrow;
+        last = arrow["steps"][0]["name"].get<std::string>();
+        for (std::size_t i = 1; i < arrow["steps"].size(); ++i) {
+          EXPECT_TRUE(reads(arrow["steps"][i], last)) << name << " " << arrow;
+          last = arrow["steps"][i]["name"].get<std::string>();
+          ++turns;
+        }
         arrows += arrow["elements_per_chip"].get<double>();
         EXPECT_NE(arrow["written"].get<bool>(), arrow.contains("use")) << arrow;
       }
@@ -119,6 +132,7 @@ TEST_F(Cli, ExplainShowsWhatTheArrowsOfATextSend) {
     for (const std::size_t kind : {0U, 1U})
       EXPECT_EQ(again[kind]["arrows"], tables[kind]["arrows"]) << name;
   }
+  EXPECT_GT(turns, 0);
 }
 
 TEST_F(Cli, ExplainNamesTheLinesAndReadersOfATextsArrows) {
