@@ -99,17 +99,12 @@ RunOnce run_of(const Question& question, const std::vector<PassPlan>& passes, st
 }
 
 template <class Real>
-std::vector<std::vector<double>> by_run(const Question& question, const std::vector<Scaled>& asked,
-                                        const std::vector<PassPlan>& passes, int runs,
-                                        std::uint64_t seed, Threads& threads) {
+void watched(const Question& question, const std::vector<PassPlan>& passes, std::uint64_t seed,
+             Threads& threads, const std::vector<Watch*>& watches) {
   const RunOnce run = run_of<Real>(question, passes, seed);
-  std::vector<std::vector<double>> found(at(runs));
-  threads.for_each(runs, [&](std::int64_t number) {
-    Distances watch(asked);
-    run(static_cast<std::uint64_t>(number), watch);
-    found[at(number)] = watch.found();
+  threads.for_each(std::ssize(watches), [&](std::int64_t number) {
+    run(static_cast<std::uint64_t>(number), *watches[at(number)]);
   });
-  return found;
 }
 
 }  // namespace
@@ -142,13 +137,25 @@ std::vector<std::vector<double>> distances(const Question& question,
   const std::vector<PassPlan> passes = passes_to_run(question, asked);
   std::vector<Scaled> scaled;
   for (const RequestedValue& a : asked) scaled.push_back({a, root_mean_square(a)});
-  const bool wide = question.arithmetic.values == NumberFormat::f64;
-  const auto found = wide ? by_run<double>(question, scaled, passes, runs, seed, threads)
-                          : by_run<float>(question, scaled, passes, runs, seed, threads);
-  for (const std::vector<double>& of_run : found)
+  std::vector<std::unique_ptr<Distances>> found;
+  std::vector<Watch*> watches;
+  for (int run = 0; run < runs; ++run) {
+    found.push_back(std::make_unique<Distances>(scaled));
+    watches.push_back(found.back().get());
+  }
+  watch_runs(question, passes, seed, threads, watches);
+  for (const auto& of_run : found)
     for (std::size_t i = 0; i < asked.size(); ++i)
-      if (of_run[i] >= 0) of_values[i].push_back(of_run[i]);
+      if (of_run->found()[i] >= 0) of_values[i].push_back(of_run->found()[i]);
   return of_values;
+}
+
+void watch_runs(const Question& question, const std::vector<PassPlan>& passes, std::uint64_t seed,
+                Threads& threads, const std::vector<Watch*>& watches) {
+  if (question.arithmetic.values == NumberFormat::f64)
+    watched<double>(question, passes, seed, threads, watches);
+  else
+    watched<float>(question, passes, seed, threads, watches);
 }
 
 }  // namespace shardproof::rerun

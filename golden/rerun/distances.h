@@ -45,4 +45,11 @@ std::vector<std::vector<double>> distances(const Question& question,
                                            const std::vector<RequestedValue>& asked, int runs,
                                            std::uint64_t seed, Threads& threads);
 
+class Watch;  // golden/rerun/run.h
+
+/// Runs the model over these leading passes, of runnable(), once for each watch, as distances()
+/// does, and shows each watch what its run computes.
+void watch_runs(const Question& question, const std::vector<PassPlan>& passes, std::uint64_t seed,
+                Threads& threads, const std::vector<Watch*>& watches);
+
 }  // namespace shardproof::rerun

@@ -30,20 +30,6 @@ Weights given_weights(const Weights& given, const std::string& name, const Case&
   return oracle::as_stored(given.with_config(c.model), c.numerics.weights);
 }
 
-/// Returns the weights as stored for the run: given, a file's, or generated from the case's seed.
-Weights weights_of(const ComparisonRequest& request, const Weights* given,
-                   const dump::Claim& claim) {
-  const Case& c = claim.source_case;
-  if (given != nullptr) return given_weights(*given, "the given weights", c);
-  if (!request.weights_file.empty())
-    return given_weights(load_weights(request.weights_file), request.weights_file, c);
-  if (claim.weights_of_file)
-    throw Error(
-        "compare_weights",
-        fmt::format("{} was made with a weights file; name it: --weights FILE", request.file));
-  return oracle::as_stored(generated_weights(c), c.numerics.weights);
-}
-
 std::vector<Operand> operands_of(const dump::Verdict& verdict, dump::Reference& reference,
                                  const dump::Values& values) {
   std::vector<Operand> operands;
@@ -113,6 +99,19 @@ void judge_by_golden(Comparison& found, const dump::Dump& dump) {
 }
 
 }  // namespace
+
+Weights weights_of(const ComparisonRequest& request, const Weights* given,
+                   const dump::Claim& claim) {
+  const Case& c = claim.source_case;
+  if (given != nullptr) return given_weights(*given, "the given weights", c);
+  if (!request.weights_file.empty())
+    return given_weights(load_weights(request.weights_file), request.weights_file, c);
+  if (claim.weights_of_file)
+    throw Error(
+        "compare_weights",
+        fmt::format("{} was made with a weights file; name it: --weights FILE", request.file));
+  return oracle::as_stored(generated_weights(c), c.numerics.weights);
+}
 
 const dump::Row* Comparison::first() const {
   return verdict.first ? &verdict.rows[*verdict.first] : nullptr;

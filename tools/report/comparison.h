@@ -47,6 +47,11 @@ struct Comparison {
   const dump::DumpedValue& dumped(const dump::Row& row) const { return values.dumped[row.dumped]; }
 };
 
+/// Returns the weights as stored for the run: given, a file's, or generated from the case's seed.
+/// Throws Error: "compare_weights", "weights_model", and what load_weights throws.
+Weights weights_of(const ComparisonRequest& request, const Weights* given,
+                   const dump::Claim& claim);
+
 /// Judges a dump, with `weights` in place of a file's if they are given. Throws Error:
 /// "compare_weights" (the dump is of a weights file that is not named), "weights_model" (the
 /// weights are another model's), "golden_value" (the golden is damaged), and what reading claim,

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "engine/numeric/threads.h"
-#include "golden/bounds/number/rounding.h"
 #include "golden/compare/reach_meter.h"
 #include "golden/rerun/exact.h"
 #include "golden/trace/value/detail/each_number.h"
 #include "golden/trace/value/last_rows.h"
+#include "golden/trace/verdict/rerun_arithmetic.h"
 #include "weights/text/rules.h"
 #include "weights/text/text_model.h"
 
@@ -19,24 +19,6 @@ namespace shardproof::dump {
 namespace {
 
 constexpr int kRuns = 32;
-
-/// Returns the rounding places that `rounding` declares; each run draws those left open.
-rerun::Places places_of(const bounds::DeclaredArithmetic& declared) {
-  rerun::Places places;
-  for (const rerun::PlaceRow& row : rerun::all_places()) {
-    const bounds::Rounds rounds = bounds::declared_way(row.formula, declared).rounds(row.key);
-    if (rounds != bounds::Rounds::none) places.set(row.place, rounds == bounds::Rounds::some);
-  }
-  return places;
-}
-
-rerun::Arithmetic arithmetic_of(const bounds::DeclaredArithmetic& declared) {
-  return {.values = declared.values,
-          .places = places_of(declared),
-          .sums = declared.of_matrix_product().sums,
-          .wire_roundings = declared.wire_roundings,
-          .wire = declared.wire};
-}
 
 /// Returns whether reruns have every declared error: they have none of functions with more ulp than
 /// usual, of truncating adders, or of constants folded into factors.
@@ -90,7 +72,7 @@ class Weighing {
       all.push_back(std::move(a));
     }
     if (alone.empty()) return;
-    rerun::Arithmetic arithmetic = arithmetic_of(claim_.declared);
+    rerun::Arithmetic arithmetic = rerun_arithmetic(claim_.declared);
     const auto theirs = distances(arithmetic, all);
     std::vector<std::vector<double>> by_chance(all.size());
     arithmetic.by_chance = rerun::rounds_coarsely(arithmetic, claim_.source_case.model);

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "golden/trace/claim/claim.h"
+#include "golden/trace/read/dump.h"
+#include "weights/base/error.h"
+
+namespace shardproof::dump {
+
+/// The rows and positions of the tokens of one pass, in numbers that two traces share.
+struct PassPlaces {
+  std::int64_t B = 0, L = 0;
+  /// By row of the pass: the rows of the shared numbering that it stands for, several for one of a
+  /// prefix; none if it is not to be matched.
+  std::vector<std::vector<std::int64_t>> rows;
+  std::vector<std::int64_t> positions;  ///< [BL]; -1: no token, or not to be matched
+  std::vector<std::int64_t> last;       ///< by row: the l of its last token; -1: none
+  std::int64_t first_slot = 0;          ///< the position that slot 0 of a cache holds
+};
+using TokenPlaces = std::map<std::string, PassPlaces>;  ///< by pass
+
+/// Returns the places of a trace's passes: those of its case, with the rows' numbers of `rows` and
+/// the shift of `positions`; where the trace has PASS.rows or PASS.positions, by these
+/// (docs/trace-format.md). Throws Error("dump_attribute", ...) for a map without meaning.
+TokenPlaces places_of(const Claim& claim, const Dump& dump);
+
+/// Returns the places of passes of which nothing is known but their names and extents [B, L]: each
+/// begins where the one before it ends. Throws as places_of().
+TokenPlaces places_of(const std::vector<std::pair<std::string, Shape>>& passes, const Dump& dump);
+
+/// Returns the number of a pass in the order of a run: prefix.c0, ..., prefill.c0, ..., decode.1,
+/// ...; -1 if it is no name of a pass.
+std::int64_t place_of_pass(std::string_view name);
+
+}  // namespace shardproof::dump

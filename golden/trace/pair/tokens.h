@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "golden/trace/pair/places.h"
+#include "golden/trace/pair/side.h"
+
+namespace shardproof::dump {
+
+/// The tokens that two runs read, by row and position.
+class Tokens {
+ public:
+  Tokens(const JudgedTrace& a, const TokenPlaces& places_a, const JudgedTrace& b,
+         const TokenPlaces& places_b);
+
+  /// Returns in words how the prompts differ; nullopt if they do not, where both are known.
+  std::optional<std::string> prompts() const;
+  /// Returns why a pass's own tokens in one trace are not those of the other, or not known; "" if
+  /// they are. What decode steps read may differ by `chosen`, see choose().
+  std::string reason(bool of_b, const std::string& pass) const;
+  /// Returns whether, up to this pass, a row read another token than the other trace's.
+  bool other(bool of_b, const std::string& pass) const;
+  /// Returns whether the tokens of a row up to a position are the same in both.
+  bool same_before(std::int64_t row, std::int64_t position) const;
+  /// Says whether tokens that differ were chosen by near ties: then later passes may differ.
+  void choose(bool by_rounding) {
+    any_ = true;
+    by_rounding_ = by_rounding_ && by_rounding;
+  }
+
+ private:
+  struct Of {
+    std::int32_t id = -1;
+    bool decoded = false;
+  };
+  struct OfPass {
+    bool differ = false, differ_in_prompt = false, unknown = false;
+    std::string why;
+  };
+  using ByPlace = std::map<std::pair<std::int64_t, std::int64_t>, Of>;
+  static ByPlace read(const JudgedTrace& of, const TokenPlaces& places);
+
+  ByPlace tokens_[2];
+  std::map<std::string, OfPass> passes_[2];
+  std::map<std::int64_t, std::int64_t> first_other_;  // by row the first position that differs
+  std::int64_t differ_ = 0, both_ = 0;                // of the prompts
+  std::string first_;
+  bool any_ = false, by_rounding_ = true;
+};
+
+}  // namespace shardproof::dump
