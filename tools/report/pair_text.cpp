@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tools/text/wrapped.h"
+#include "weights/base/detail/stable_sort.h"
 
 namespace shardproof::tools {
 namespace {
@@ -116,6 +117,21 @@ std::string drift_table(const Pair& pair) {
   return out;
 }
 
+/// The positions that are furthest apart; all are in the JSON.
+std::string logits_text(std::vector<dump::PositionOfLogits> positions) {
+  constexpr std::size_t kShown = 4;
+  const auto equal = std::erase_if(positions, [](const auto& one) { return one.most == 0; });
+  stable_sort(positions, [](const auto& x, const auto& y) { return x.most > y.most; });
+  std::string out;
+  for (std::size_t i = 0; i < std::min(positions.size(), kShown); ++i)
+    out += line_of("logits of " + words_of(positions[i]));
+  if (positions.size() > kShown)
+    out += line_of(fmt::format("logits of {} more positions are less far apart",
+                               positions.size() - kShown));
+  if (equal > 0) out += line_of(fmt::format("logits of {} positions are the same", equal));
+  return out;
+}
+
 std::string text_of(const Pair& pair, bool quiet) {
   std::string out;
   for (const dump::Difference& one : pair.differences)
@@ -126,9 +142,7 @@ std::string text_of(const Pair& pair, bool quiet) {
       out += line_of(fmt::format("unknown in {}: {}: {}", of_b ? "B" : "A", u.name, u.why));
   out += only_in(pair.rows) + counts(pair.rows);
   if (!quiet) out += drift_table(pair);
-  for (const dump::PositionOfLogits& position : quiet ? std::vector<dump::PositionOfLogits>()
-                                                      : pair.logits)
-    out += line_of("logits of " + words_of(position));
+  if (!quiet) out += logits_text(pair.logits);
   for (const dump::Parting& parting : pair.partings) out += line_of(words_of(parting));
   for (const bool of_b : {false, true})
     for (const std::string& note : (of_b ? pair.b : pair.a).notes)

@@ -11,6 +11,7 @@
 #include "tools/report/comparison_json.h"
 #include "tools/report/comparison_page.h"
 #include "tools/report/comparison_text.h"
+#include "tools/verbs/compare_pair.h"
 #include "tools/verbs/import_command.h"
 #include "weights/base/detail/replace_file.h"
 
@@ -22,6 +23,7 @@ struct CompareFlags {
   std::string fail_on = "unlikely";
   std::string html, junit;  ///< files to write; "": none
   bool json = false, quiet = false, annotations = false;
+  PairFlags pair;
 };
 
 bounds::Fit fail_on(const CompareFlags& o) {
@@ -35,10 +37,13 @@ bounds::Fit fail_on(const CompareFlags& o) {
 }
 
 void require_outputs(const CompareFlags& o) {
+  require_pair_flags(o.pair);
   for (const auto& [flag, file] : {std::pair{"--html", o.html}, std::pair{"--junit", o.junit}}) {
     if (file.empty()) continue;
     require_not_input({flag, file}, {{"FILE", o.request.file},
+                                     {"OTHER", o.pair.file},
                                      {"--weights", o.request.weights_file},
+                                     {"--weights-of-b", o.pair.weights_file},
                                      {"--golden", o.request.golden}});
     require_replaceable(file, "file_write");
   }
@@ -61,6 +66,12 @@ dump::Dump trace_of(const ComparisonRequest& request) {
 int compare(CompareFlags& o) {
   o.request.fail_on = fail_on(o);
   require_outputs(o);
+  if (!o.pair.file.empty()) {
+    ComparisonRequest of_b = o.request;
+    of_b.file = o.pair.file;
+    const dump::Dump a = trace_of(o.request), b = trace_of(of_b);
+    return compare_two(a, b, o.request, o.pair, {o.html, o.json, o.quiet});
+  }
   const Comparison found = compare(trace_of(o.request), o.request);
   if (!o.html.empty()) replace_file(o.html, comparison_page(found), "file_write");
   if (!o.junit.empty()) replace_file(o.junit, comparison_junit(found), "file_write");
@@ -77,6 +88,9 @@ void add_compare(CLI::App& app, Action& chosen) {
   verb->add_option("FILE", options->request.file, "A trace: HDF5 or .npz (docs/trace-format.md)")
       ->required()
       ->type_name("");
+  CLI::Option* other = verb->add_option(
+      "OTHER", options->pair.file, "A second trace, B of the same model: where do they part?");
+  other->type_name("");
   CLI::Option* line =
       verb->add_option("--case", options->request.line, "The case, where the trace says none");
   line->type_name("LINE");
@@ -86,12 +100,14 @@ void add_compare(CLI::App& app, Action& chosen) {
   verb->add_option("--golden", options->request.golden,
                    "A golden, which has case, weights and ids\n(docs/golden.md)")
       ->type_name("FILE")
+      ->excludes(other)
       ->excludes(line)
       ->excludes(weights);
   verb->add_option("--fail-on", options->fail_on,
                    "The first verdict that exits with 1: within,\n\"within 1-2^-41\", near, loose, "
                    "unlikely, different\n[unlikely]")
-      ->type_name("WORD");
+      ->type_name("WORD")
+      ->excludes(other);
   verb->add_option("--given", options->request.given,
                    "Values used as operands of later ones and\nnot judged, as "
                    "'layers.*.moe_out'; may be repeated")
@@ -103,10 +119,13 @@ void add_compare(CLI::App& app, Action& chosen) {
       ->type_name("FILE");
   verb->add_option("--junit", options->junit,
                    "Write it as JUnit's XML: a test case for\neach value")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->excludes(other);
   verb->add_flag("--annotations", options->annotations,
                  "Also print each failure as a GitHub annotation")
-      ->excludes(json);
+      ->excludes(json)
+      ->excludes(other);
+  add_pair_flags(*verb, options->pair, *other);
   verb->footer(
       "Each value is compared with the one that follows from its operands in the trace;\n"
       "the first that differs is explained, where a known fault explains it.\n"
@@ -114,7 +133,10 @@ void add_compare(CLI::App& app, Action& chosen) {
       "Exit codes: 0 all that was judged is right, 1 a value is unlikely or different\n"
       "(or as --fail-on says), an array does not fit, or none was judged,\n"
       "2 bad input.\n"
+      "Of two traces: 0 every value has the same bits or is apart by rounding, 1 one is\n"
+      "wrong or not judged, or its operands differ, 2 not two traces of one model.\n"
       "Example: shardproof compare mine.h5\n"
+      "         shardproof compare a.h5 b.h5\n"
       "         shardproof compare mine.npz --weights w.h5 --quiet\n"
       "         shardproof compare mine.h5 --golden golden/v1/l1/collectives-4x2x3.h5");
   verb->callback([&chosen, options] { chosen = [options] { return compare(*options); }; });

@@ -82,7 +82,7 @@ std::vector<Difference> differences_of(const JudgedTrace& a, const JudgedTrace& 
     all.push_back({"sampling", "tokens are chosen by other rules"});
   if (passes && !(of_a.passes() == of_b.passes()))
     all.push_back({"passes",
-                   "the runs have other passes; --same matches values by rows and positions"});
+                   "values have other rows and positions, by which --same matches them"});
   return all;
 }
 

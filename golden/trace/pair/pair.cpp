@@ -21,10 +21,6 @@
 namespace shardproof::dump {
 namespace {
 
-bool is_right(const Row& row) {
-  // Evidence is not a bound.
-  return row.follows || (row.fit <= Fit::near && !row.evidence);
-}
 bool is_wrong_row(const Row& row) {
   return !row.follows && (row.fit == Fit::different || row.fit == Fit::unlikely);
 }
@@ -99,7 +95,7 @@ class Pairing {
       reason = wrong(row);
     } else {
       row.why = of_b ? "only in B" : "only in A";
-      if (!is_right(judged) && value.has_numbers && !row.input)
+      if (!value.right && value.has_numbers && !row.input)
         reason = fmt::format("{} is not judged, and {} has none", row.title, of_b ? "A" : "B");
     }
     // What agrees with its operands passes on their reasons: it is not settled.
@@ -122,7 +118,7 @@ class Pairing {
         tokens_.other(false, of_a.subject.pass) || tokens_.other(true, of_b.subject.pass);
     const bool same = measure(row, meaning);
     bool a_wrong = is_wrong_row(in_a), b_wrong = is_wrong_row(in_b);
-    bool a_right = is_right(in_a), b_right = is_right(in_b);
+    bool a_right = of_a.right, b_right = of_b.right;
     std::string why = a_right ? why_not_judged(in_b) : why_not_judged(in_a);
     std::string reason = reasons_.of_operands(false, of_a.subject);
     if (reason.empty()) reason = reasons_.of_operands(true, of_b.subject);
@@ -130,8 +126,9 @@ class Pairing {
       const Row& judged = trace(!row.turned).verdict.rows[other];
       const bool was_right = a_right && b_right;
       (row.turned ? a_wrong : b_wrong) |= is_wrong_row(judged);
-      (row.turned ? a_right : b_right) &= is_right(judged);
-      if (was_right && !is_right(judged)) why = why_not_judged(judged);
+      const bool right = value(!row.turned, other).right;
+      (row.turned ? a_right : b_right) &= right;
+      if (was_right && !right) why = why_not_judged(judged);
       if (reason.empty())
         reason = reasons_.of_operands(!row.turned, value(!row.turned, other).subject);
     }
@@ -161,7 +158,10 @@ class Pairing {
       passed_on = wrong(row);
     } else {
       row.likeness = Likeness::rounding;
-      if (row.other_tokens) row.why = "of other tokens since a near tie: each is judged by itself";
+      if (row.other_tokens)
+        row.why = "of other tokens since a near tie: each is judged by itself";
+      else if (in_a.fit == Fit::loose || in_b.fit == Fit::loose)
+        row.why = fmt::format("in {} its own bound is wide", in_a.fit == Fit::loose ? "A" : "B");
     }
     reasons_.settle(false, of_a.subject, passed_on);
     reasons_.settle(true, of_b.subject, passed_on);
@@ -352,7 +352,8 @@ bool Pair::proves() const {
     if (!row.paired() || row.input) return false;
     const Row &in_a = a.verdict.rows[*row.a], &in_b = b.verdict.rows[*row.b];
     return (row.likeness == Likeness::same || row.likeness == Likeness::rounding) &&
-           is_right(in_a) && is_right(in_b) && !in_a.incomplete && !in_b.incomplete;
+           in_a.fit <= Fit::near && in_b.fit <= Fit::near && !in_a.evidence && !in_b.evidence &&
+           !in_a.incomplete && !in_b.incomplete;
   });
 }
 

@@ -30,6 +30,12 @@ std::vector<Partners> partners_by_id(const JudgedTrace& a, const JudgedTrace& b)
     Partners pair{i, std::nullopt, false, {}, order_in(a, i)};
     if (const auto found = in_b.find(title); found != in_b.end()) {
       const std::vector<std::size_t>& rows = found->second;
+      // Blocks of the vocabulary are counted by the layout: they are other values.
+      const JudgedValue& first = b.values[rows.front()];
+      if (first.subject.of_blocks() && first.subject.shape != a.values[i].subject.shape) {
+        all.push_back(pair);
+        continue;
+      }
       const auto same = std::find_if(rows.begin(), rows.end(), [&](std::size_t j) {
         return b.values[j].name == a.values[i].name;
       });
@@ -40,7 +46,10 @@ std::vector<Partners> partners_by_id(const JudgedTrace& a, const JudgedTrace& b)
   }
   for (std::size_t j = 0; j < b.values.size(); ++j) {
     if (used.contains(j)) continue;
-    const auto found = first_of_a.find(b.verdict.rows[j].title);
+    auto found = first_of_a.find(b.verdict.rows[j].title);
+    if (found != first_of_a.end() && b.values[j].subject.of_blocks() &&
+        a.values[found->second].subject.shape != b.values[j].subject.shape)
+      found = first_of_a.end();
     all.push_back({found == first_of_a.end() ? std::nullopt : std::optional(found->second), j,
                    false, {}, order_in(b, j)});
   }

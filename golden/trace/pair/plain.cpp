@@ -98,8 +98,11 @@ class PlainPairing {
         row.why = fmt::format("in {}: {}", of_b ? "B" : "A", why);
         return;
       }
-    const std::string letters = a.layout.letters();
-    const std::string of_b = b.layout.letters();
+    std::string letters = dims_of(a), of_b = dims_of(b);
+    // Partial sums side by side, if both have as many; else their sums.
+    const bool alike = letters[0] != kParts || shape_of(a)[0] == shape_of(b)[0];
+    if (letters.size() != of_b.size() || !alike)
+      letters = a.layout.letters(), of_b = b.layout.letters();
     if (!std::is_permutation(letters.begin(), letters.end(), of_b.begin(), of_b.end())) {
       row.why = fmt::format("the dims are {} in A, {} in B", letters, of_b);
       return;
@@ -123,6 +126,11 @@ class PlainPairing {
                      const Shape& in_b, const std::string& letters) {
     for (std::size_t d = 0; d < letters.size(); ++d) {
       if (in_a[d] == in_b[d]) continue;
+      if (letters[d] == 'C') {
+        row.why = "blocks of the vocabulary are counted by the layout";
+        row.b.reset();
+        return false;
+      }
       const PlainArray& longer = in_a[d] > in_b[d] ? a : b;
       if (longer.padded.find(letters[d]) != std::string::npos) continue;
       row.why = fmt::format("by its layout {} is {} in A, {} in B", letters[d], in_a[d], in_b[d]);
@@ -198,9 +206,10 @@ class PlainPairing {
     std::vector<MatchedArray> all;
     for (const PlainArray& array : arrays) {
       const bool last = array.group.starts_with("last ");
-      all.push_back({array.pass, last ? array.group.substr(5) : array.group,
-                     array.why.empty() ? array.layout.letters() : "", 
-                     array.why.empty() ? array.shape : Shape{}});
+      const std::string parts(array.layout.is_partial() ? 1 : 0, kParts);
+      all.push_back({array.pass, parts + (last ? array.group.substr(5) : array.group),
+                     array.why.empty() ? dims_of(array) : "",
+                     array.why.empty() ? shape_of(array) : Shape{}});
     }
     return all;
   }
@@ -233,7 +242,7 @@ class PlainPairing {
       return;
     }
     const WholeValue own = whole_array(*dumps_[turned ? 1 : 0], mine, mine.layout,
-                                       mine.layout.letters());
+                                       dims_of(mine));
     find_replicas(mine, turned);
     bool copies = own.copies_differ, computed = own.computed;
     std::map<std::size_t, WholeValue> others;
@@ -244,7 +253,7 @@ class PlainPairing {
         const auto [other, is_new] = others.try_emplace(partner.array);
         if (is_new) {
           other->second = whole_array(*dumps_[turned ? 0 : 1], theirs, theirs.layout,
-                                      theirs.layout.letters());
+                                      dims_of(theirs));
           find_replicas(theirs, !turned);
           copies = copies || other->second.copies_differ;
           computed = computed || other->second.computed;

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <functional>
 #include <sstream>
 #include <tuple>
 
@@ -161,56 +163,98 @@ std::vector<PlainArray> plain_arrays(const Dump& dump) {
   return arrays;
 }
 
+std::string dims_of(const PlainArray& array) {
+  return (array.layout.is_partial() ? std::string(1, kParts) : "") + array.layout.letters();
+}
+
+Shape shape_of(const PlainArray& array) {
+  Shape shape = array.shape;
+  if (array.layout.is_partial())
+    shape.insert(shape.begin(), array.torus.size(array.layout.partial()));
+  return shape;
+}
+
+namespace {
+
+/// Puts the numbers of chips together, and remembers which chip each is of.
+class Assembly {
+ public:
+  Assembly(PlainArray& array, const Torus& torus, const std::string& letters, const Layout& layout)
+      : array_(array), torus_(torus), by_part_(!letters.empty() && letters[0] == kParts) {
+    for (const char letter : letters) {
+      if (letter == kParts) {
+        whole.shape.push_back(torus.size(layout.partial()));
+        continue;
+      }
+      from_.push_back(*layout.find(letter));
+      whole.shape.push_back(array.shape[from_.back()]);
+    }
+    whole.numbers.resize(at(element_count(whole.shape)));
+    whole.present.resize(whole.numbers.size(), false);
+    holder_.resize(whole.numbers.size(), -1);
+    whole.computed = !by_part_ && torus.size(layout.partial()) > 1;
+    array_.replicas.clear();
+  }
+
+  bool by_part() const { return by_part_; }
+  void put(std::int64_t global, std::size_t part, int chip, double v) {
+    const Shape index = global_index(array_.shape, global);
+    auto place = by_part_ ? static_cast<std::int64_t>(part) : 0;
+    for (std::size_t d = 0; d < from_.size(); ++d)
+      place = place * array_.shape[from_[d]] + index[from_[d]];
+    if (!whole.present[at(place)]) {
+      whole.numbers[at(place)] = v;
+      whole.present[at(place)] = true;
+      holder_[at(place)] = chip;
+    } else if (!whole.copies_differ && !same_bits(whole.numbers[at(place)], v)) {
+      whole.copies_differ = true;
+      array_.replicas =
+          fmt::format("replicas differ: chips {} and {} at [{}]: {:.9g} and {:.9g}",
+                      torus_.name(holder_[at(place)]), torus_.name(chip), fmt::join(index, ","),
+                      whole.numbers[at(place)], v);
+    }
+  }
+
+  WholeValue whole;
+
+ private:
+  PlainArray& array_;
+  const Torus& torus_;
+  bool by_part_;
+  std::vector<std::size_t> from_;  // of each dim of the result
+  std::vector<int> holder_;
+};
+
+}  // namespace
+
 WholeValue whole_array(const Dump& dump, PlainArray& array, const Layout& layout,
                        const std::string& letters) {
   const Value& value = dump.values.find(array.name)->second;
   const Torus torus = torus_of(dump);
   const Arrays arrays =
       arrays_of(array.name, value, Mesh::parse(mesh_text(dump), torus), torus, layout.rank());
-  WholeValue whole;
-  std::vector<std::size_t> from;  // of each dim of the result
-  for (const char letter : letters) from.push_back(*layout.find(letter));
-  for (const std::size_t d : from) whole.shape.push_back(array.shape[d]);
-  whole.numbers.resize(at(element_count(whole.shape)));
-  whole.present.resize(whole.numbers.size(), false);
-  whole.computed = arrays.torus.size(layout.partial()) > 1;
   std::vector<const Arrays::Shard*> shards(at(arrays.torus.chips()), nullptr);
   for (const Arrays::Shard& shard : arrays.shards) shards[at(shard.chip)] = &shard;
-  std::vector<int> holder(whole.numbers.size(), -1);
-  array.replicas.clear();
+  Assembly assembly(array, arrays.torus, letters, layout);
   for (int chip = 0; chip < arrays.torus.chips(); ++chip) {
-    const std::vector<int> group = judged_group(layout, arrays.torus, chip);
+    std::vector<int> group{chip};
+    if (!assembly.by_part()) group = judged_group(layout, arrays.torus, chip);
     const bool complete = std::all_of(group.begin(), group.end(),
                                       [&](int member) { return shards[at(member)] != nullptr; });
     if (group.front() != chip || !complete) continue;
     judged_elements(layout, array.shape, arrays.torus, chip,
                     [&](std::int64_t local, std::int64_t global) {
-                      const Shape index = global_index(array.shape, global);
-                      std::int64_t place = 0;
-                      for (std::size_t d = 0; d < from.size(); ++d)
-                        place = place * whole.shape[d] + index[from[d]];
                       double v = 0.0;
                       for (const int member : group) {
                         const Arrays::Shard& shard = *shards[at(member)];
                         const double part = shard.stored->at(shard.first + at(local));
                         v = group.size() == 1 ? part : v + part;
                       }
-                      if (!whole.present[at(place)]) {
-                        whole.numbers[at(place)] = v;
-                        whole.present[at(place)] = true;
-                        holder[at(place)] = chip;
-                      } else if (!whole.copies_differ && !same_bits(whole.numbers[at(place)], v)) {
-                        whole.copies_differ = true;
-                        array.replicas = fmt::format(
-                            "replicas differ: chips {} and {} at [{}]: {:.9g} and {:.9g}",
-                            arrays.torus.name(holder[at(place)]), arrays.torus.name(chip),
-                            fmt::join(global_index(whole.shape, place), ","),
-                            whole.numbers[at(place)], v);
-                      }
+                      assembly.put(global, judged_part(layout, arrays.torus, chip), chip, v);
                       return false;
                     });
   }
-  return whole;
+  return std::move(assembly.whole);
 }
 
 }  // namespace shardproof::dump

@@ -33,7 +33,16 @@ struct PlainArray {
 /// none.
 std::vector<PlainArray> plain_arrays(const Dump& dump);
 
-/// Puts an array together by `layout`, in the order of `letters`. Fills in the array's `replicas`.
+/// The dim of the partial sums of a value, beside letters.
+inline constexpr char kParts = '+';
+
+/// Returns the letters of an array's dims; of partial sums kParts before them.
+std::string dims_of(const PlainArray& array);
+/// Returns the extents of these dims.
+Shape shape_of(const PlainArray& array);
+
+/// Puts an array together by `layout`, in the order of `letters`: partial sums side by side if these
+/// begin with kParts, else added. Fills in the array's `replicas`.
 WholeValue whole_array(const Dump& dump, PlainArray& array, const Layout& layout,
                        const std::string& letters);
 

@@ -33,7 +33,6 @@ std::string Reasons::of_operands(bool of_b, const Subject& s) const {
     case Meaning::drawing:
       return of_value(of_b, s.pass + ".logits", seen);
     case Meaning::joined:
-    case Meaning::stat:
       return of_all_before(of_b);
     case Meaning::probs: {
       const std::string why = of_value(of_b, before + "exp", seen);
@@ -47,7 +46,7 @@ std::string Reasons::of_operands(bool of_b, const Subject& s) const {
     const std::string why = of_all_before(of_b);
     return why.empty() ? tokens_.reason(of_b, s.pass) : why;
   }
-  const auto found = traces_[of_b ? 1 : 0]->operands.find(s.id);
+  const auto found = traces_[of_b ? 1 : 0]->operands.find(id_of_operands(s, nullptr));
   if (found == traces_[of_b ? 1 : 0]->operands.end()) return of_all_before(of_b);
   if (found->second.empty()) return tokens_.reason(of_b, s.pass);
   for (const std::string& id : found->second)

@@ -1,11 +1,13 @@
 #include "golden/trace/pair/side.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "golden/trace/pair/whole_value.h"
 #include "golden/trace/verdict/notes.h"
 #include "golden/trace/verdict/wrong_value.h"
+#include "weights/model/registry.h"
 
 namespace shardproof::dump {
 namespace {
@@ -33,10 +35,29 @@ void add_operands(const std::string& id, const bounds::Derivation& replay,
   }
 }
 
+/// Returns whether a value follows from its own operands by what is declared. Evidence is no bound.
+bool is_right(const Row& row, const Subject& s, const JudgedTrace& of,
+              const std::set<std::string>& same_everywhere) {
+  if (row.follows) return true;
+  if (row.evidence || row.fit > Fit::loose) return false;
+  if (row.fit < Fit::loose) return true;
+  std::vector<std::string> operands;
+  if (s.meaning == Meaning::token || s.meaning == Meaning::indices)
+    operands = {s.pass + ".logits"};
+  else if (const auto found = of.operands.find(
+               id_of_operands(s, of.claim.source_case.model.rows.get()));
+           found != of.operands.end())
+    operands = found->second;
+  return row.needs.empty() && std::all_of(operands.begin(), operands.end(), [&](const auto& id) {
+           return same_everywhere.contains(id);
+         });
+}
+
 JudgedValue without_numbers(const DumpedValue& dumped, const Values& values, const Claim& claim) {
   JudgedValue value{dumped.name, dumped.subject, stored_format(dumped, claim), "", dumped.exact,
                     std::any_of(dumped.shards.begin(), dumped.shards.end(),
-                                [](const auto& shard) { return !shard.empty(); })};
+                                [](const auto& shard) { return !shard.empty(); }),
+                    false};
   for (const Values::Laid& laid : values.laid)
     if (value.layout.empty() && laid.subject.title() == dumped.subject.title())
       value.layout = laid.layout.to_string();
@@ -44,6 +65,12 @@ JudgedValue without_numbers(const DumpedValue& dumped, const Values& values, con
 }
 
 }  // namespace
+
+std::string id_of_operands(const Subject& value, const ModelRows* rows) {
+  const ValueRow* const row = value_row(value.name, rows);
+  if (value.meaning != Meaning::stat || row == nullptr || row->norm.empty()) return value.id;
+  return value.id.substr(0, value.id.rfind('.') + 1) + std::string(row->norm);
+}
 
 JudgedTrace judged_trace(const Dump& dump, Claim claim, std::shared_ptr<const Weights> weights,
                          int runs) {
@@ -59,7 +86,16 @@ JudgedTrace judged_trace(const Dump& dump, Claim claim, std::shared_ptr<const We
     found.values.push_back(without_numbers(values.dumped[row.dumped], values, found.claim));
   for (const JudgedValue& value : found.values)
     if (value.subject.meaning != Meaning::weight)
-      add_operands(value.subject.id, reference.replay(), found.operands);
+      add_operands(id_of_operands(value.subject, found.claim.source_case.model.rows.get()),
+                   reference.replay(), found.operands);
+  std::set<std::string> same_everywhere, differ;
+  for (std::size_t i = 0; i < found.values.size(); ++i)
+    (found.verdict.rows[i].copies_differ ? differ : same_everywhere)
+        .insert(found.values[i].subject.id);
+  for (const std::string& id : differ) same_everywhere.erase(id);
+  for (std::size_t i = 0; i < found.values.size(); ++i)
+    found.values[i].right =
+        is_right(found.verdict.rows[i], found.values[i].subject, found, same_everywhere);
   for (const PassPlan& pass : reference.replay().passes()) {
     found.ids[pass.name] = reference.ids(pass.name);
     found.unknown[pass.name] = reference.unknown(pass.name);

@@ -22,6 +22,9 @@ struct JudgedValue {
   std::string layout;        ///< as the file has it; "" if whole without one
   bool exact = false;        ///< claims the bits of the exact regime
   bool has_numbers = false;  ///< false if its array does not fit
+  /// Follows from its operands in the trace by its own declaration, as far as a bound can say: what
+  /// is loose does so only if these are all there, and the same on all chips.
+  bool right = false;
 };
 
 /// One of two traces, judged: what is left when its numbers are released.
@@ -42,6 +45,9 @@ struct JudgedTrace {
     return verdict.first ? &verdict.rows[*verdict.first] : nullptr;
   }
 };
+
+/// Returns the id whose operands a value has: its own; of a statistic its norm's.
+std::string id_of_operands(const Subject& value, const ModelRows* rows);
 
 /// Judges a trace by its own operands, as `compare` does, and repeats it `runs` times in random
 /// orders of sums. Throws what read_values, Reference and judge throw.

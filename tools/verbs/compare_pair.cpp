@@ -1,0 +1,55 @@
+#include "tools/verbs/compare_pair.h"
+
+#include <fmt/format.h>
+
+#include "tools/report/pair_json.h"
+#include "tools/report/pair_page.h"
+#include "tools/report/pair_text.h"
+#include "weights/base/detail/replace_file.h"
+
+namespace shardproof::tools {
+
+void add_pair_flags(CLI::App& verb, PairFlags& flags, CLI::Option& other) {
+  verb.add_flag("--same", flags.same,
+                "Match two traces by rows and positions:\nchunked and whole, a row alone and in a "
+                "batch")
+      ->needs(&other);
+  verb.add_option("--model", flags.model,
+                  "none: two traces of a model that is not known;\nbits, replicas and layouts alone")
+      ->type_name("WORD")
+      ->needs(&other);
+  verb.add_option("--case-of-b", flags.line, "The case of the second, where it says none")
+      ->type_name("LINE")
+      ->needs(&other);
+  verb.add_option("--weights-of-b", flags.weights_file,
+                  "The weights file of its run, if another")
+      ->type_name("FILE")
+      ->needs(&other);
+  verb.add_option("--runs", flags.runs,
+                  "Runs in random orders of sums, whose drift is\nprinted beside [up to 32]")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024))
+      ->needs(&other);
+}
+
+void require_pair_flags(const PairFlags& flags) {
+  if (!flags.model.empty() && flags.model != "none")
+    throw Error("compare_model",
+                fmt::format("--model {}: legal: none; a model that is known is said by the case of "
+                            "the trace, or by --case",
+                            flags.model));
+}
+
+int compare_two(const dump::Dump& a, const dump::Dump& b, const ComparisonRequest& of_a,
+                const PairFlags& flags, const PairOutput& output) {
+  PairComparisonRequest request{of_a, of_a, flags.same, flags.model == "none", flags.runs};
+  request.b.file = flags.file;
+  if (flags.line) request.b.line = flags.line;
+  if (!flags.weights_file.empty()) request.b.weights_file = flags.weights_file;
+  const PairComparison found = compare_pair(a, b, std::move(request));
+  if (!output.html.empty()) replace_file(output.html, pair_page(found), "file_write");
+  fmt::print("{}", output.json ? pair_json(found) : pair_text(found, output.quiet));
+  return found.exit_code();
+}
+
+}  // namespace shardproof::tools
