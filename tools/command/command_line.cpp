@@ -213,7 +213,7 @@ class Reader {
     refuse("flag_c5", fmt::format("{} takes no word '{}'{}", title_of(*at_), shown(word), hint));
   }
 
-  /// Checks that everything required was given, and no two exclusive flags.
+  /// Checks that everything required was given, and what a flag needs, and no two exclusive flags.
   void complete() const {
     if (!verbs_of(*at_).empty())
       refuse("verb_c1",
@@ -224,6 +224,10 @@ class Reader {
                                       meaning_of(*option)));
       }
       if (!given_.contains(option)) continue;
+      for (const CLI::Option* other : option->get_needs())
+        if (!given_.contains(other))
+          refuse("flag_c7", fmt::format("{} needs {}: {}", name_of(*option), name_of(*other),
+                                        meaning_of(*other)));
       for (const CLI::Option* other : option->get_excludes())
         if (given_.contains(other))
           refuse("flag_c6",

@@ -37,14 +37,11 @@ bool share_weights(const PairComparisonRequest& request, const dump::Claim& a,
 }
 
 std::string wrong_in(const Pair& pair, bool of_b) {
-  const auto first = of_b ? pair.first_b : pair.first_a;
-  if (!first) return "";
-  const dump::PairRow& row = pair.rows[*first];
+  const dump::Row* const judged = pair.wrong(of_b);
+  if (judged == nullptr) return "";
   const dump::JudgedTrace& trace = of_b ? pair.b : pair.a;
-  const auto judged = of_b ? row.b : row.a;
-  std::string out = fmt::format("{} is wrong at {}", of_b ? "B" : "A", row.title);
-  if (!trace.diagnosis.empty() && trace.diagnosis.front().explains && trace.first() != nullptr &&
-      judged && trace.first() == &trace.verdict.rows[*judged]) {
+  std::string out = fmt::format("{} is wrong at {}", of_b ? "B" : "A", judged->title);
+  if (!trace.diagnosis.empty() && trace.diagnosis.front().explains && trace.first() == judged) {
     const diagnosis::Hypothesis& cause = trace.diagnosis.front();
     out += fmt::format(" ({}{}{})", cause.fault, cause.detail.empty() ? "" : ": ", cause.detail);
   }
@@ -134,9 +131,9 @@ std::string words_of(const dump::Parting& parting) {
   std::string out = fmt::format("{}.token, row {}: {} in A, {} in B", parting.pass, parting.row,
                                 parting.token_a, parting.token_b);
   if (!std::isnan(parting.margin_a))
-    out += fmt::format("; A prefers its own by {:.1e}, B by {:.1e}; these logits are apart by {:.1e}",
+    out += fmt::format("; A prefers its own by {:.1e}, B by {:.1e}; both logits are apart by {:.1e}",
                        parting.margin_a, parting.margin_b, parting.apart);
-  if (parting.moved) out += fmt::format(", runs in random orders move one by {:.1e}", *parting.moved);
+  if (parting.moved) out += fmt::format(", runs in random orders move a margin by {:.1e}", *parting.moved);
   switch (parting.says) {
     case dump::Parting::Says::near_tie:
       return out + ": a near tie: the margin is below what rounding moves";

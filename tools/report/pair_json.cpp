@@ -74,8 +74,10 @@ void add_pair(json& out, const dump::Pair& pair) {
     return row ? json(pair.rows[*row].title) : json();
   };
   out["first"] = title(pair.first);
-  out["first_of_a"] = title(pair.first_a);
-  out["first_of_b"] = title(pair.first_b);
+  for (const bool of_b : {false, true}) {
+    const dump::Row* const judged = pair.wrong(of_b);
+    out[of_b ? "first_of_b" : "first_of_a"] = judged == nullptr ? json() : json(judged->title);
+  }
   add_diagnosis(out["diagnosis_of_a"], pair.a);
   add_diagnosis(out["diagnosis_of_b"], pair.b);
   out["runs"] = {pair.a.wander.runs, pair.b.wander.runs};

@@ -165,18 +165,11 @@ std::string text_of(const dump::Plain& plain, bool quiet) {
 }  // namespace
 
 std::string wrong_value_text(const Pair& pair, bool of_b) {
-  const auto first = of_b ? pair.first_b : pair.first_a;
-  if (!first) return "";
-  const PairRow& row = pair.rows[*first];
+  const Row* const wrong = pair.wrong(of_b);
+  if (wrong == nullptr) return "";
+  const Row& judged = *wrong;
   const dump::JudgedTrace& trace = of_b ? pair.b : pair.a;
-  std::string out = fmt::format("wrong in {}: {}\n", of_b ? "B" : "A", row.title);
-  auto at = of_b ? row.b : row.a;
-  if (row.turned != of_b)  // one of several that the value was matched with
-    for (const std::size_t other : row.more)
-      if (at && trace.verdict.rows[*at].wrong == 0 && trace.verdict.rows[other].wrong > 0)
-        at = other;
-  if (!at) return out;
-  const Row& judged = trace.verdict.rows[*at];
+  std::string out = fmt::format("wrong in {}: {}\n", of_b ? "B" : "A", judged.title);
   out += wrapped(fmt::format("  in the file: {}; {} of {} elements", judged.name,
                              judged.fit == bounds::Fit::unlikely ? judged.outliers : judged.wrong,
                              judged.elements),

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/command/command_line.h"
 #include "tools/report/pair_json.h"
 #include "tools/report/pair_page.h"
 #include "tools/report/pair_text.h"
@@ -25,10 +26,8 @@ void add_pair_flags(CLI::App& verb, PairFlags& flags, CLI::Option& other) {
                   "The weights file of its run, if another")
       ->type_name("FILE")
       ->needs(&other);
-  verb.add_option("--runs", flags.runs,
-                  "Runs in random orders of sums, whose drift is\nprinted beside [up to 32]")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1024))
+  add_number(verb, "--runs", flags.runs,
+             "Runs in random orders of sums, whose drift is\nprinted beside [at most 32]", 0, 1024)
       ->needs(&other);
 }
 

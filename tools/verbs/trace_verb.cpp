@@ -2,12 +2,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "golden/trace/read/dump.h"
-#include "golden/trace/verdict/diff.h"
 #include "tools/command/verbs.h"
 #include "tools/text/json_text.h"
 #include "tools/text/wrapped.h"
@@ -17,7 +15,7 @@ namespace shardproof::tools {
 namespace {
 
 struct TraceFlags {
-  std::string file, other;
+  std::string file;
   bool json = false;
 };
 
@@ -90,75 +88,23 @@ int inspect(const TraceFlags& o) {
   return 0;
 }
 
-int diff(const TraceFlags& o) {
-  const TraceDiff found = diff_traces(dump::read_dump(o.file), dump::read_dump(o.other));
-  if (o.json) {
-    nlohmann::json out{{"first", o.file},
-                       {"second", o.other},
-                       {"equal", found.equal},
-                       {"different", found.different},
-                       {"only_first", found.only_a},
-                       {"only_second", found.only_b}};
-    if (const auto& d = found.first) {
-      out["difference"] = {{"name", d->name}};
-      if (d->chip) out["difference"]["chip"] = found.torus.name(*d->chip);
-      if (!d->why.empty())
-        out["difference"]["why"] = d->why;
-      else
-        out["difference"].update(
-            {{"index", d->index}, {"values", {json_number(d->a), json_number(d->b)}}});
-    }
-    fmt::print("{}\n", json_text(out));
-    return found.exit_code();
-  }
-  fmt::print("{} values equal, {} different; {} only in the first, {} only in the second\n",
-             found.equal, found.different.size(), found.only_a.size(), found.only_b.size());
-  if (const auto& d = found.first) {
-    const std::string chip = d->chip ? " on chip " + found.torus.name(*d->chip) : "";
-    fmt::print(
-        "{}\n",
-        wrapped(d->why.empty() ? fmt::format("first difference: {} {}{}: {:.9g} and {:.9g}",
-                                             d->name, in_brackets(d->index), chip, d->a, d->b)
-                               : fmt::format("first difference: {}{}: {}", d->name, chip, d->why),
-                kWidth, "  "));
-  }
-  return found.exit_code();
-}
-
 }  // namespace
 
 void add_trace(CLI::App& app, Action& chosen) {
-  CLI::App* verb = app.add_subcommand("trace", "Look into traces, and compare two of them");
+  CLI::App* verb = app.add_subcommand("trace", "Look into traces");
   verb->require_subcommand(1);
   verb->footer(
       "Traces are written by `run --trace`, `verify --trace`, or anybody\n"
-      "(docs/trace-format.md).\n"
-      "Example: shardproof trace inspect t.h5\n"
-      "         shardproof trace diff a.h5 b.h5");
-  {
-    auto options = std::make_shared<TraceFlags>();
-    CLI::App* one = verb->add_subcommand("inspect", "List the values of a trace");
-    one->add_option("FILE", options->file, "A trace: HDF5 or .npz (docs/trace-format.md)")
-        ->required()
-        ->type_name("");
-    one->add_flag("--json", options->json, "Print JSON (docs/json.md)");
-    one->footer("Example: shardproof trace inspect t.h5");
-    one->callback([&chosen, options] { chosen = [options] { return inspect(*options); }; });
-  }
+      "(docs/trace-format.md). `compare` judges one, and compares two.\n"
+      "Example: shardproof trace inspect t.h5");
   auto options = std::make_shared<TraceFlags>();
-  CLI::App* two = verb->add_subcommand("diff", "Compare two traces of one case, bit for bit");
-  two->add_option("A", options->file, "A trace: HDF5 or .npz (docs/trace-format.md)")
+  CLI::App* one = verb->add_subcommand("inspect", "List the values of a trace");
+  one->add_option("FILE", options->file, "A trace: HDF5 or .npz (docs/trace-format.md)")
       ->required()
       ->type_name("");
-  two->add_option("B", options->other, "Another of the same case")->required()->type_name("");
-  two->add_flag("--json", options->json, "Print JSON (docs/json.md)");
-  two->footer(
-      "Values are compared by their names; the first that differs is that of the run's\n"
-      "order. `shardproof compare` judges whether values are right.\n"
-      "Exit codes: 0 both have the same values with the same bits, 1 they differ, 2 bad\n"
-      "input.\n"
-      "Example: shardproof trace diff a.h5 b.h5");
-  two->callback([&chosen, options] { chosen = [options] { return diff(*options); }; });
+  one->add_flag("--json", options->json, "Print JSON (docs/json.md)");
+  one->footer("Example: shardproof trace inspect t.h5");
+  one->callback([&chosen, options] { chosen = [options] { return inspect(*options); }; });
 }
 
 }  // namespace shardproof::tools

@@ -42,9 +42,44 @@ bool Matcher::alike(const MatchedArray& a, const Roles& of_a, const MatchedArray
 
 Matcher::Matcher(std::vector<MatchedArray> a, TokenPlaces places_a, std::vector<MatchedArray> b,
                  TokenPlaces places_b)
-    : sides_{Side{std::move(a), std::move(places_a), {}},
-             Side{std::move(b), std::move(places_b), {}}} {
-  for (Side& side : sides_) index(side);
+    : sides_{Side{std::move(a), std::move(places_a), {}, {}},
+             Side{std::move(b), std::move(places_b), {}, {}}} {
+  for (Side& side : sides_) {
+    find_drafts(side);
+    index(side);
+  }
+}
+
+/// Rejected tokens follow those that are kept: their positions are counted from the first one's.
+void Matcher::find_drafts(Side& side) {
+  std::vector<std::pair<std::int64_t, const PassPlaces*>> passes;
+  for (const auto& [name, places] : side.places) passes.emplace_back(place_of_pass(name), &places);
+  stable_sort(passes, [](const auto& x, const auto& y) { return x.first < y.first; });
+  for (const bool rejected : {true, false})
+    for (const auto& [order, places] : passes)
+      for (std::int64_t b = 0; b < places->B; ++b) {
+        const std::int64_t first = places->L > 0 ? places->positions[at(b * places->L)] : -1;
+        for (std::int64_t l = 0; l < places->L && first >= 0; ++l) {
+          const bool kept = places->positions[at(b * places->L + l)] >= 0;
+          if (kept == rejected) continue;
+          for (const std::int64_t row : places->rows[at(b)]) {
+            const RowAndPosition position{row, first + l};
+            if (rejected || side.drafts.contains(position))
+              side.drafts[position].emplace_back(order, kept);
+          }
+        }
+      }
+}
+
+bool Matcher::Side::holds(const std::string& pass, const RowAndPosition& position) const {
+  const auto found = drafts.find(position);
+  if (found == drafts.end()) return true;
+  const std::int64_t now = place_of_pass(pass);
+  std::int64_t last = -1;
+  bool kept = true;
+  for (const auto& [order, was_kept] : found->second)
+    if (order <= now && order >= last) last = order, kept = was_kept;
+  return kept;
 }
 
 void Matcher::index(Side& side) {
@@ -66,7 +101,11 @@ void Matcher::index(Side& side) {
     for (std::int64_t b = 0; b < std::min(places.B, array.shape[at(roles.row)]); ++b)
       for (const std::int64_t row : places.rows[at(b)]) {
         if (roles.is_cache()) {
-          side.entries.insert_or_assign({array.group, {row, -1}}, Entry{i, b, 0});
+          for (std::int64_t m = 0; m < array.shape[at(roles.slot)]; ++m) {
+            const RowAndPosition position{row, m + places.first_slot};
+            if (side.holds(array.pass, position))
+              side.entries.try_emplace({array.group, position}, Entry{i, b, m});
+          }
         } else if (roles.token < 0) {
           const std::int64_t l = places.last[at(b)];
           if (l >= 0)
@@ -89,13 +128,9 @@ struct Matcher::Found {
     fits = alike(mine, roles, of, theirs);
     if (!fits) return;
     if (theirs.row >= 0) first += entry.b * theirs.strides[at(theirs.row)];
-    if (theirs.token >= 0) first += entry.l * theirs.strides[at(theirs.token)];
-    if (theirs.slot >= 0) {
-      const auto places = other.places.find(of.pass);
-      if (theirs.is_cache() && places != other.places.end())
-        first_slot = places->second.first_slot;
-      slots = of.shape[at(theirs.slot)];
-    }
+    const int moves = theirs.is_cache() ? theirs.slot : theirs.token;
+    if (moves >= 0) first += entry.l * theirs.strides[at(moves)];
+    if (theirs.slot >= 0) slots = of.shape[at(theirs.slot)];
     for (int d = 0; d < static_cast<int>(mine.shape.size()); ++d)
       strides.push_back(d == roles.row || d == roles.token || d == roles.slot
                             ? 0
@@ -105,15 +140,14 @@ struct Matcher::Found {
   std::int64_t element(const Shape& index, std::int64_t slot) const {
     std::int64_t element = first;
     for (std::size_t d = 0; d < index.size(); ++d) element += index[d] * strides[d];
-    if (theirs.slot < 0) return element;
-    const std::int64_t m = slot - first_slot;
-    return m >= 0 && m < slots ? element + m * theirs.strides[at(theirs.slot)] : -1;
+    if (theirs.slot < 0 || theirs.is_cache()) return element;
+    return slot < slots ? element + slot * theirs.strides[at(theirs.slot)] : -1;
   }
 
   std::size_t array;
   Roles theirs;
   bool fits = false;
-  std::int64_t first = 0, first_slot = 0, slots = 0;
+  std::int64_t first = 0, slots = 0;
   std::vector<std::int64_t> strides;
 };
 
@@ -137,22 +171,23 @@ void Matcher::each(bool turned, std::size_t index,
       const std::int64_t b = at_dim[at(roles.row)];
       left_out = b >= places->B || places->rows[at(b)].empty();
       if (!left_out) {
-        const std::int64_t l = roles.is_cache()   ? -1
-                               : roles.token >= 0 ? at_dim[at(roles.token)]
-                                                  : places->last[at(b)];
-        const std::int64_t position =
-            l >= 0 && l < places->L ? places->positions[at(b * places->L + l)] : -1;
-        now = {places->rows[at(b)][0], position};
         if (roles.slot >= 0)
           slot = at_dim[at(roles.slot)] + (roles.is_cache() ? places->first_slot : 0);
-        left_out = !roles.is_cache() && (position < 0 || slot > position);
+        const std::int64_t l = roles.token >= 0 ? at_dim[at(roles.token)] : places->last[at(b)];
+        const std::int64_t position =
+            roles.is_cache()          ? slot
+            : l >= 0 && l < places->L ? places->positions[at(b * places->L + l)]
+                                      : -1;
+        now = {places->rows[at(b)][0], position};
+        left_out = position < 0 || slot > position;
       }
     }
     if (!left_out && now != before) {
       before = now;
       found.reset();
+      const bool holds = !roles.is_cache() || mine.holds(array.pass, now);
       const auto entry = other.entries.find({array.group, now});
-      if (entry != other.entries.end()) found.emplace(other, array, roles, entry->second);
+      if (holds && entry != other.entries.end()) found.emplace(other, array, roles, entry->second);
     }
     if (!left_out && found && found->fits)
       if (const std::int64_t element = found->element(at_dim, slot); element >= 0)

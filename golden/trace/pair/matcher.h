@@ -22,8 +22,9 @@ struct MatchedArray {
 };
 
 /// Finds, for the elements of one trace's arrays, those of the other that belong to the same row,
-/// position and slot. Of several arrays that hold a position the last in the order of passes counts,
-/// as in a cache. Elements without a partner, and of slots after the query, are left out.
+/// position and slot. Of several passes that compute a position the last counts; of the caches that
+/// hold a slot the first. Elements without a partner are left out, and so are slots after the query,
+/// and slots of a cache whose last token was not kept: of a draft that was rejected.
 class Matcher {
  public:
   Matcher(std::vector<MatchedArray> a, TokenPlaces places_a, std::vector<MatchedArray> b,
@@ -42,19 +43,24 @@ class Matcher {
  private:
   struct Entry {
     std::size_t array = 0;
-    std::int64_t b = 0, l = 0;
+    std::int64_t b = 0, l = 0;  ///< l: token; of a cache the slot
   };
+  using RowAndPosition = std::pair<std::int64_t, std::int64_t>;
   struct Side {
     std::vector<MatchedArray> arrays;
     TokenPlaces places;
-    /// By group, row and position: which array and token. Of caches by group and row, position -1:
-    /// the last cache.
-    std::map<std::pair<std::string, std::pair<std::int64_t, std::int64_t>>, Entry> entries;
+    std::map<std::pair<std::string, RowAndPosition>, Entry> entries;  ///< by group
+    /// By row and position the places of passes that computed it, and whether it was kept; only of
+    /// positions of which some pass was rejected.
+    std::map<RowAndPosition, std::vector<std::pair<std::int64_t, bool>>> drafts;
+
+    bool holds(const std::string& pass, const RowAndPosition& position) const;
   };
   struct Roles;
   struct Found;
   static bool alike(const MatchedArray& a, const Roles& of_a, const MatchedArray& b,
                     const Roles& of_b);
+  static void find_drafts(Side& side);
   static void index(Side& side);
 
   std::array<Side, 2> sides_;

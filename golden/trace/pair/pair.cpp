@@ -341,6 +341,18 @@ bool is_wrong(Likeness likeness) {
          likeness == Likeness::both_wrong || likeness == Likeness::not_the_same;
 }
 
+const Row* Pair::wrong(bool of_b) const {
+  const std::optional<std::size_t>& number = of_b ? first_b : first_a;
+  if (!number) return nullptr;
+  const PairRow& row = rows[*number];
+  const std::vector<Row>& judged = (of_b ? b : a).verdict.rows;
+  std::vector<std::size_t> all{of_b ? *row.b : *row.a};
+  if (row.turned != of_b) all.insert(all.end(), row.more.begin(), row.more.end());
+  for (const std::size_t i : all)
+    if (is_wrong_row(judged[i])) return &judged[i];
+  return nullptr;
+}
+
 std::int64_t Pair::count(Likeness likeness) const {
   return std::count_if(rows.begin(), rows.end(), [&](const PairRow& row) {
     return row.likeness == likeness && (row.paired() || is_wrong(likeness));

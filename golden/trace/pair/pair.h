@@ -71,8 +71,8 @@ struct Parting {
   std::int64_t token_a = 0, token_b = 0;
   /// By how much each prefers its own token to the other's; NaN without logits.
   double margin_a = 0.0, margin_b = 0.0;
-  double apart = 0.0;           ///< the largest distance of the two logits in A and B
-  std::optional<double> moved;  ///< how far runs in random orders move a logit, of A and B together
+  double apart = 0.0;           ///< distances of the two logits in A and B, added: margins move by it
+  std::optional<double> moved;  ///< how far runs in random orders move a margin, of A and B together
   Says says = Says::unclear;
 };
 
@@ -88,6 +88,9 @@ struct Pair {
   std::optional<std::size_t> first;
   std::optional<std::size_t> first_a, first_b;  ///< the first wrong ones of each
 
+  /// Returns the row of A's verdict, or of B's, that makes the first wrong value of it wrong; null if
+  /// none is. Of a relation it may have another name than the value that it is matched with.
+  const Row* wrong(bool of_b) const;
   std::int64_t count(Likeness likeness) const;
   /// Returns whether some whole value of the run is right in both, and the same or apart by
   /// rounding.

@@ -73,10 +73,10 @@ void hold_against_logits(Parting& parting, const LogitsOfBoth& logits, const Wan
   const auto in_b = [&](std::int64_t token) { return logits.b.numbers[at(other * V + token)]; };
   parting.margin_a = in_a(parting.token_a) - in_a(parting.token_b);
   parting.margin_b = in_b(parting.token_b) - in_b(parting.token_a);
-  parting.apart = std::max(std::abs(in_a(parting.token_a) - in_b(parting.token_a)),
-                           std::abs(in_a(parting.token_b) - in_b(parting.token_b)));
+  parting.apart = std::abs(in_a(parting.token_a) - in_b(parting.token_a)) +
+                  std::abs(in_a(parting.token_b) - in_b(parting.token_b));
   if (const auto by = moved(a, logits.pass, parting.row, b, pass_of_b, other))
-    parting.moved = by->logit;
+    parting.moved = 2 * by->logit;
 }
 
 }  // namespace shardproof::dump

@@ -1,4 +1,4 @@
-// `trace inspect` and `trace diff`.
+// `trace inspect`.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
