@@ -172,16 +172,12 @@ TEST(CommandLine, AVerbIsNeededAndKnown) {
 TEST(CommandLine, NoWordIsLeftOver) {
   for (const Verb& verb : all_verbs()) {
     if (!verb.verbs.empty()) continue;
-    static const std::map<std::string, std::string> taken{{"compare", "one two "},
-                                                          {"explain", "one "},
-                                                          {"layout", "one "},
-                                                          {"golden check", "one "},
-                                                          {"list map", "one "},
-                                                          {"weights import", "one "},
-                                                          {"trace inspect", "one "},
-                                                          {"weights fold", "one another "},
-                                                          {"weights inspect", "one "},
-                                                          {"weights quantize", "one another "}};
+    static const std::map<std::string, std::string> taken{
+        {"compare", "one two "},     {"explain", "one "},
+        {"layout", "one "},          {"golden check", "one "},
+        {"list map", "one "},        {"weights import", "one "},
+        {"trace inspect", "one "},   {"weights fold", "one another "},
+        {"weights inspect", "one "}, {"weights quantize", "one another "}};
     const auto takes = taken.find(verb.path);
     const std::string words = takes == taken.end() ? "" : takes->second;
     expect_refused(verb.path, words + "more", "flag_c5", "takes no word 'more'");

@@ -20,8 +20,8 @@ using dump::Likeness;
 using dump::Pair;
 
 dump::Claim claim_of(const dump::Dump& dump, const ComparisonRequest& request) {
-  dump::Claim claim = dump::read_claim(dump.attributes, request.line,
-                                       request.text ? &*request.text : nullptr);
+  dump::Claim claim =
+      dump::read_claim(dump.attributes, request.line, request.text ? &*request.text : nullptr);
   claim.operands.insert(claim.operands.end(), request.given.begin(), request.given.end());
   return claim;
 }
@@ -31,8 +31,7 @@ bool share_weights(const PairComparisonRequest& request, const dump::Claim& a,
                    const dump::Claim& b) {
   const Case &of_a = a.source_case, &of_b = b.source_case;
   return request.a.weights_file == request.b.weights_file && same_model(of_a.model, of_b.model) &&
-         of_a.numerics.weights == of_b.numerics.weights &&
-         a.weights_of_file == b.weights_of_file &&
+         of_a.numerics.weights == of_b.numerics.weights && a.weights_of_file == b.weights_of_file &&
          (!request.a.weights_file.empty() || of_a.seed == of_b.seed);
 }
 
@@ -61,9 +60,8 @@ std::string sentence_of(const Pair& pair) {
   if (pair.exit_code() == 0) return "Rounding explains all: " + counts + ".";
   const std::int64_t operands = pair.count(Likeness::operands),
                      open = pair.count(Likeness::not_judged);
-  return fmt::format(
-      "Not explained: {}; of {} the operands differ, {} are not judged{}.", counts, operands, open,
-      pair.proves() ? "" : "; nothing is shown to be right in both");
+  return fmt::format("Not explained: {}; of {} the operands differ, {} are not judged{}.", counts,
+                     operands, open, pair.proves() ? "" : "; nothing is shown to be right in both");
 }
 
 std::string sentence_of(const dump::Plain& plain) {
@@ -89,10 +87,10 @@ PairComparison compare_pair(const dump::Dump& a, const dump::Dump& b,
   dump::require_memory(of_b.source_case);
   const auto weights_a =
       std::make_shared<const Weights>(weights_of(found.request.a, nullptr, of_a));
-  const auto weights_b = share_weights(found.request, of_a, of_b)
-                             ? weights_a
-                             : std::make_shared<const Weights>(
-                                   weights_of(found.request.b, nullptr, of_b));
+  const auto weights_b =
+      share_weights(found.request, of_a, of_b)
+          ? weights_a
+          : std::make_shared<const Weights>(weights_of(found.request.b, nullptr, of_b));
   found.pair = dump::compare_pair({a, std::move(of_a), weights_a}, {b, std::move(of_b), weights_b},
                                   {found.request.same, found.request.runs});
   return found;
@@ -104,7 +102,8 @@ std::string sentence(const PairComparison& of) {
 
 std::string command(const PairComparison& of) {
   const PairComparisonRequest& r = of.request;
-  std::string out = fmt::format("shardproof compare {} {}", shell_word(r.a.file), shell_word(r.b.file));
+  std::string out =
+      fmt::format("shardproof compare {} {}", shell_word(r.a.file), shell_word(r.b.file));
   if (r.plain) out += " --model none";
   if (r.same) out += " --same";
   if (r.a.line) out += " --case " + shell_word(*r.a.line);
@@ -131,9 +130,11 @@ std::string words_of(const dump::Parting& parting) {
   std::string out = fmt::format("{}.token, row {}: {} in A, {} in B", parting.pass, parting.row,
                                 parting.token_a, parting.token_b);
   if (!std::isnan(parting.margin_a))
-    out += fmt::format("; A prefers its own by {:.1e}, B by {:.1e}; both logits are apart by {:.1e}",
-                       parting.margin_a, parting.margin_b, parting.apart);
-  if (parting.moved) out += fmt::format(", runs in random orders move a margin by {:.1e}", *parting.moved);
+    out +=
+        fmt::format("; A prefers its own by {:.1e}, B by {:.1e}; both logits are apart by {:.1e}",
+                    parting.margin_a, parting.margin_b, parting.apart);
+  if (parting.moved)
+    out += fmt::format(", runs in random orders move a margin by {:.1e}", *parting.moved);
   switch (parting.says) {
     case dump::Parting::Says::near_tie:
       return out + ": a near tie: the margin is below what rounding moves";
@@ -160,8 +161,7 @@ std::vector<LayerDrift> layer_drifts(const Pair& pair) {
       double& drift = of_b ? found->b : found->a;
       drift = std::max(drift, of.verdict.rows[i].drift);
       const auto runs = of.wander.layers.find(s.id);
-      if (runs != of.wander.layers.end())
-        (of_b ? found->runs_b : found->runs_a) = &runs->second;
+      if (runs != of.wander.layers.end()) (of_b ? found->runs_b : found->runs_a) = &runs->second;
     }
   };
   add(pair.a, false);

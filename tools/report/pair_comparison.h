@@ -13,9 +13,9 @@ namespace shardproof::tools {
 /// What two traces are compared by, besides what they say themselves.
 struct PairComparisonRequest {
   ComparisonRequest a, b;
-  bool same = false;    ///< --same
-  bool plain = false;   ///< --model none: no model says what values must be
-  int runs = -1;        ///< runs in random orders; -1: as many as take about a minute
+  bool same = false;   ///< --same
+  bool plain = false;  ///< --model none: no model says what values must be
+  int runs = -1;       ///< runs in random orders; -1: as many as take about a minute
 };
 
 /// Two traces side by side.

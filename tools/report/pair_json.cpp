@@ -24,8 +24,7 @@ json json_of(const dump::PairRow& row, const dump::Pair* pair) {
                 {"apart", json_number(apart.relative())},
                 {"units", json_number(apart.units)},
                 {"coarser", to_string(row.coarser)}});
-  if (apart.unequal > 0)
-    out["worst"] = {{"a", json_number(apart.a)}, {"b", json_number(apart.b)}};
+  if (apart.unequal > 0) out["worst"] = {{"a", json_number(apart.a)}, {"b", json_number(apart.b)}};
   if (pair == nullptr) return out;
   const auto side = [](const dump::JudgedTrace& of, std::size_t i) {
     const dump::Row& judged = of.verdict.rows[i];

@@ -63,8 +63,7 @@ std::string values_table(const std::vector<PairRow>& rows, const dump::Pair* pai
     out += fmt::format(
         "<tr><td>{}</td><td class=\"{}\">{}</td><td>{}</td>{}<td class=\"n\">{}</td>"
         "<td class=\"n\">{}</td><td>{}</td></tr>\n",
-        escaped(row.title), style_of(row.likeness), sign_of(row.likeness),
-        to_string(row.likeness),
+        escaped(row.title), style_of(row.likeness), sign_of(row.likeness), to_string(row.likeness),
         pair == nullptr ? "" : found(pair->a, row.a) + found(pair->b, row.b),
         far ? fmt::format("{:.1e}", row.apart.relative()) : "",
         far ? fmt::format("{:.1f}", row.apart.units) : "", escaped(row.why));
@@ -99,15 +98,19 @@ std::string pair_page(const PairComparison& of) {
   std::string body = fmt::format(
       "<h1>shardproof compare {} {}</h1>\n<p class=\"sentence {}\" id=\"sentence\">{}{}</p>\n",
       escaped(of.request.a.file), escaped(of.request.b.file),
-      right ? "right" : wrong ? "wrong" : "weak", right ? "✓ " : wrong ? "✗ " : "? ",
+      right   ? "right"
+      : wrong ? "wrong"
+              : "weak",
+      right   ? "✓ "
+      : wrong ? "✗ "
+              : "? ",
       escaped(sentence(of)));
   body += part("Said first",
                bullets(said_first(plain ? of.plain.differences : of.pair.differences), "said"));
   if (plain) {
     body += part("Found", bullets(of.plain.findings, "found"));
   } else {
-    const std::string first =
-        wrong_value_text(of.pair, false) + wrong_value_text(of.pair, true);
+    const std::string first = wrong_value_text(of.pair, false) + wrong_value_text(of.pair, true);
     std::vector<std::string> logits, tokens;
     for (const dump::PositionOfLogits& one : of.pair.logits) logits.push_back(words_of(one));
     for (const dump::Parting& one : of.pair.partings) tokens.push_back(words_of(one));
@@ -118,8 +121,8 @@ std::string pair_page(const PairComparison& of) {
     body += part("Logits", bullets(logits, "logits")) +
             part("Tokens that part", bullets(tokens, "tokens"));
   }
-  body += part("Values", values_table(plain ? of.plain.rows : of.pair.rows,
-                                      plain ? nullptr : &of.pair)) +
+  body += part("Values",
+               values_table(plain ? of.plain.rows : of.pair.rows, plain ? nullptr : &of.pair)) +
           part("Again", "<pre id=\"command\">" + escaped(command(of)) + "</pre>\n");
   return html_page("shardproof: " + of.request.a.file + " and " + of.request.b.file, body);
 }

@@ -36,13 +36,13 @@ std::string marks(const LayerDrift& one, bool of_b, double x) {
         runs->most);
   if (drift < 0) return out;
   const double y = y_of(drift);
-  return out + fmt::format("<path class=\"mark {}\" d=\"{}\"><title>{}, {}: drift {:.1e}</title>"
-                           "</path>\n",
-                           style,
-                           of_b ? fmt::format("M{:.1f} {:.1f}l6 6m0-6l-6 6", x - 3, y - 3)
-                                : fmt::format("M{:.1f} {:.1f}a3 3 0 1 0 6 0a3 3 0 1 0-6 0", x - 3,
-                                              y),
-                           word, escaped(one.id), drift);
+  return out + fmt::format(
+                   "<path class=\"mark {}\" d=\"{}\"><title>{}, {}: drift {:.1e}</title>"
+                   "</path>\n",
+                   style,
+                   of_b ? fmt::format("M{:.1f} {:.1f}l6 6m0-6l-6 6", x - 3, y - 3)
+                        : fmt::format("M{:.1f} {:.1f}a3 3 0 1 0 6 0a3 3 0 1 0-6 0", x - 3, y),
+                   word, escaped(one.id), drift);
 }
 
 }  // namespace
@@ -60,8 +60,8 @@ std::string pair_plot(const dump::Pair& pair) {
   std::string drawn;
   double place = 0.5;
   for (const LayerDrift& one : layers) {
-    const double x = kPlotLeft + place++ / static_cast<double>(layers.size()) *
-                                     (kPlotWidth - kPlotLeft - 16);
+    const double x =
+        kPlotLeft + place++ / static_cast<double>(layers.size()) * (kPlotWidth - kPlotLeft - 16);
     drawn += marks(one, false, x - 4) + marks(one, true, x + 4);
   }
   return fmt::format(

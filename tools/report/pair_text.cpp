@@ -18,9 +18,7 @@ using dump::Row;
 
 std::string line_of(const std::string& text) { return wrapped(text, kWidth, "  ") + "\n"; }
 
-std::string number_or_dash(double v, bool any) {
-  return any ? fmt::format("{:.1e}", v) : "-";
-}
+std::string number_or_dash(double v, bool any) { return any ? fmt::format("{:.1e}", v) : "-"; }
 
 bool agrees(const PairRow& row) {
   return row.likeness == Likeness::same || row.likeness == Likeness::rounding;
@@ -83,8 +81,8 @@ std::string only_in(const std::vector<PairRow>& rows) {
 
 std::string counts(const std::vector<PairRow>& rows) {
   std::string text = fmt::format(
-      "{} values of both:", std::count_if(rows.begin(), rows.end(),
-                                          [](const PairRow& row) { return row.paired(); }));
+      "{} values of both:",
+      std::count_if(rows.begin(), rows.end(), [](const PairRow& row) { return row.paired(); }));
   bool any = false;
   for (const Likeness likeness :
        {Likeness::same, Likeness::rounding, Likeness::a_wrong, Likeness::b_wrong,
@@ -126,8 +124,8 @@ std::string logits_text(std::vector<dump::PositionOfLogits> positions) {
   for (std::size_t i = 0; i < std::min(positions.size(), kShown); ++i)
     out += line_of("logits of " + words_of(positions[i]));
   if (positions.size() > kShown)
-    out += line_of(fmt::format("logits of {} more positions are less far apart",
-                               positions.size() - kShown));
+    out += line_of(
+        fmt::format("logits of {} more positions are less far apart", positions.size() - kShown));
   if (equal > 0) out += line_of(fmt::format("logits of {} positions are the same", equal));
   return out;
 }
@@ -135,7 +133,8 @@ std::string logits_text(std::vector<dump::PositionOfLogits> positions) {
 std::string text_of(const Pair& pair, bool quiet) {
   std::string out;
   for (const dump::Difference& one : pair.differences)
-    out += line_of(fmt::format("{} differ: {}", one.of == "sampling" ? "samplings" : one.of, one.text));
+    out += line_of(
+        fmt::format("{} differ: {}", one.of == "sampling" ? "samplings" : one.of, one.text));
   out += table(pair.rows, &pair, quiet);
   for (const bool of_b : {false, true})
     for (const dump::Unknown& u : (of_b ? pair.b : pair.a).verdict.unknown)
@@ -185,8 +184,8 @@ std::string wrong_value_text(const Pair& pair, bool of_b) {
   if (trace.diagnosis.empty() || !trace.diagnosis.front().explains)
     return out + "  none of the known faults explains it\n";
   const diagnosis::Hypothesis& cause = trace.diagnosis.front();
-  return out + wrapped(fmt::format("  explained by {}: {}", cause.fault, cause.detail), kWidth,
-                       "    ") +
+  return out +
+         wrapped(fmt::format("  explained by {}: {}", cause.fault, cause.detail), kWidth, "    ") +
          "\n";
 }
 

@@ -15,15 +15,15 @@ void add_pair_flags(CLI::App& verb, PairFlags& flags, CLI::Option& other) {
                 "Match two traces by rows and positions:\nchunked and whole, a row alone and in a "
                 "batch")
       ->needs(&other);
-  verb.add_option("--model", flags.model,
-                  "none: two traces of a model that is not known;\nbits, replicas and layouts alone")
+  verb.add_option(
+          "--model", flags.model,
+          "none: two traces of a model that is not known;\nbits, replicas and layouts alone")
       ->type_name("WORD")
       ->needs(&other);
   verb.add_option("--case-of-b", flags.line, "The case of the second, where it says none")
       ->type_name("LINE")
       ->needs(&other);
-  verb.add_option("--weights-of-b", flags.weights_file,
-                  "The weights file of its run, if another")
+  verb.add_option("--weights-of-b", flags.weights_file, "The weights file of its run, if another")
       ->type_name("FILE")
       ->needs(&other);
   add_number(verb, "--runs", flags.runs,

@@ -13,7 +13,7 @@ namespace shardproof::tools {
 struct PairFlags {
   std::string file;  ///< the second trace; "": there is one
   bool same = false;
-  std::string model;  ///< "none", or ""
+  std::string model;                ///< "none", or ""
   std::optional<std::string> line;  ///< of the second's case
   std::string weights_file;         ///< of the second's run; "": the first's
   int runs = -1;

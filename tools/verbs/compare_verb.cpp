@@ -88,8 +88,8 @@ void add_compare(CLI::App& app, Action& chosen) {
   verb->add_option("FILE", options->request.file, "A trace: HDF5 or .npz (docs/trace-format.md)")
       ->required()
       ->type_name("");
-  CLI::Option* other = verb->add_option(
-      "OTHER", options->pair.file, "A second trace, B of the same model: where do they part?");
+  CLI::Option* other = verb->add_option("OTHER", options->pair.file,
+                                        "A second trace, B of the same model: where do they part?");
   other->type_name("");
   CLI::Option* line =
       verb->add_option("--case", options->request.line, "The case, where the trace says none");

@@ -56,8 +56,7 @@ Apart apart(NumberFormat coarser, Each&& each) {
     if (distance > found.most || !any)
       found.most = distance, found.place = place, found.a = a, found.b = b;
     any = true;
-    const double step =
-        spacing(coarser, std::max({std::abs(a), std::abs(b), found.scale}));
+    const double step = spacing(coarser, std::max({std::abs(a), std::abs(b), found.scale}));
     if (step > 0) found.units = std::max(found.units, distance / step);
   });
   return found;

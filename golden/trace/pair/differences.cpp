@@ -81,8 +81,7 @@ std::vector<Difference> differences_of(const JudgedTrace& a, const JudgedTrace& 
   if (!(of_a.sampling == of_b.sampling))
     all.push_back({"sampling", "tokens are chosen by other rules"});
   if (passes && !(of_a.passes() == of_b.passes()))
-    all.push_back({"passes",
-                   "values have other rows and positions, by which --same matches them"});
+    all.push_back({"passes", "values have other rows and positions, by which --same matches them"});
   return all;
 }
 

@@ -123,7 +123,8 @@ void Matcher::index(Side& side) {
 /// Where the elements of one token of an array are in the other trace.
 struct Matcher::Found {
   Found(const Side& other, const MatchedArray& mine, const Roles& roles, const Entry& entry)
-      : array(entry.array), theirs(other.arrays[entry.array].dims, other.arrays[entry.array].shape) {
+      : array(entry.array),
+        theirs(other.arrays[entry.array].dims, other.arrays[entry.array].shape) {
     const MatchedArray& of = other.arrays[entry.array];
     fits = alike(mine, roles, of, theirs);
     if (!fits) return;
@@ -174,10 +175,10 @@ void Matcher::each(bool turned, std::size_t index,
         if (roles.slot >= 0)
           slot = at_dim[at(roles.slot)] + (roles.is_cache() ? places->first_slot : 0);
         const std::int64_t l = roles.token >= 0 ? at_dim[at(roles.token)] : places->last[at(b)];
-        const std::int64_t position =
-            roles.is_cache()          ? slot
-            : l >= 0 && l < places->L ? places->positions[at(b * places->L + l)]
-                                      : -1;
+        const std::int64_t position = roles.is_cache() ? slot
+                                      : l >= 0 && l < places->L
+                                          ? places->positions[at(b * places->L + l)]
+                                          : -1;
         now = {places->rows[at(b)][0], position};
         left_out = position < 0 || slot > position;
       }

@@ -23,8 +23,8 @@ struct MatchedArray {
 
 /// Finds, for the elements of one trace's arrays, those of the other that belong to the same row,
 /// position and slot. Of several passes that compute a position the last counts; of the caches that
-/// hold a slot the first. Elements without a partner are left out, and so are slots after the query,
-/// and slots of a cache whose last token was not kept: of a draft that was rejected.
+/// hold a slot the first. Elements without a partner are left out, and so are slots after the
+/// query, and slots of a cache whose last token was not kept: of a draft that was rejected.
 class Matcher {
  public:
   Matcher(std::vector<MatchedArray> a, TokenPlaces places_a, std::vector<MatchedArray> b,

@@ -51,9 +51,8 @@ class Pairing {
     const std::string* const of_a = find(dumps_[0]->attributes, "defined_order");
     const std::string* const of_b = find(dumps_[1]->attributes, "defined_order");
     one_order_ = of_a != nullptr && of_b != nullptr && *of_a == *of_b && !of_a->empty();
-    for (const Partners& partners :
-         pair_.same ? partners_by_places(pair_.a, pair_.b, matcher_)
-                    : partners_by_id(pair_.a, pair_.b))
+    for (const Partners& partners : pair_.same ? partners_by_places(pair_.a, pair_.b, matcher_)
+                                               : partners_by_id(pair_.a, pair_.b))
       add(partners);
     for (std::size_t i = 0; i < pair_.rows.size(); ++i) {
       const Likeness likeness = pair_.rows[i].likeness;
@@ -189,8 +188,8 @@ class Pairing {
       return false;
     }
     const std::string& name = a.subject.name;
-    const bool masked = is_masked(a.subject.dims, name) &&
-                        (pair_.a.claim.masked_any || pair_.b.claim.masked_any);
+    const bool masked =
+        is_masked(a.subject.dims, name) && (pair_.a.claim.masked_any || pair_.b.claim.masked_any);
     bool copies = whole_a.copies_differ || whole_b.copies_differ;
     if (pair_.same) {
       std::map<std::size_t, WholeValue> others;  // of the trace that is matched
@@ -236,8 +235,7 @@ class Pairing {
 
   ValueAgain read(bool of_b, std::size_t row) const {
     return read_value(*dumps_[of_b ? 1 : 0], value(of_b, row).name,
-                      trace(of_b).verdict.rows[row].title, trace(of_b).claim,
-                      *trace(of_b).weights);
+                      trace(of_b).verdict.rows[row].title, trace(of_b).claim, *trace(of_b).weights);
   }
 
   void keep_logits(const PairRow&, const std::string& pass, const std::string& pass_of_b,
@@ -279,8 +277,7 @@ class Pairing {
       for (std::int64_t other = 0; other < of_b.B; ++other) {
         const std::int64_t m = of_b.last[at(other)];
         if (m < 0 || of_b.rows[at(other)] != in.rows[at(b)] ||
-            of_b.positions[at(other * of_b.L + m)] != position ||
-            !token_b_.present[at(other)] ||
+            of_b.positions[at(other * of_b.L + m)] != position || !token_b_.present[at(other)] ||
             token_a_.numbers[at(b)] == token_b_.numbers[at(other)])
           continue;
         Parting parting;
@@ -385,10 +382,10 @@ void require_pair(const Claim& a, const Claim& b) {
   ModelConfig of_b = b.source_case.model;
   of_b.cache = a.source_case.model.cache;  // how caches are stored, not what the model is
   if (!same_model(a.source_case.model, of_b))
-    throw Error("compare_pair", fmt::format("A is of model {}, B of {}: two traces of one model "
-                                            "are compared",
-                                            print_model(a.source_case.model),
-                                            print_model(b.source_case.model)));
+    throw Error("compare_pair",
+                fmt::format("A is of model {}, B of {}: two traces of one model "
+                            "are compared",
+                            print_model(a.source_case.model), print_model(b.source_case.model)));
 }
 
 Pair compare_pair(ClaimedTrace a, ClaimedTrace b, const PairRequest& request) {

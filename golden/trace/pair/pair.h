@@ -15,9 +15,9 @@ namespace shardproof::dump {
 
 /// What is said of one value of two traces.
 enum class Likeness {
-  same,          ///< the same bits in both
-  rounding,      ///< apart by rounding that both declarations allow
-  a_wrong,       ///< not what follows from its own operands, in A; likewise b_wrong
+  same,      ///< the same bits in both
+  rounding,  ///< apart by rounding that both declarations allow
+  a_wrong,   ///< not what follows from its own operands, in A; likewise b_wrong
   b_wrong,
   both_wrong,
   not_the_same,  ///< apart, although both claim one defined order of sums
@@ -30,14 +30,14 @@ bool is_wrong(Likeness likeness);
 
 /// One value of two traces, or of one that the other lacks.
 struct PairRow {
-  std::string title;               ///< as A has it, or else B
-  std::optional<std::size_t> a, b; ///< rows of the verdicts; of several of B the first
+  std::string title;                ///< as A has it, or else B
+  std::optional<std::size_t> a, b;  ///< rows of the verdicts; of several of B the first
   Likeness likeness = Likeness::not_judged;
-  std::string why = {};        ///< why it is not judged; what its operands differ by; a remark
-  Apart apart = {};            ///< of the elements that both have
+  std::string why = {};  ///< why it is not judged; what its operands differ by; a remark
+  Apart apart = {};      ///< of the elements that both have
   NumberFormat coarser = NumberFormat::f32;  ///< of the two storage formats
-  bool other_tokens = false;   ///< of other tokens in A and B: how far it is apart means nothing
-  bool input = false;          ///< a weight, ids or positions
+  bool other_tokens = false;  ///< of other tokens in A and B: how far it is apart means nothing
+  bool input = false;         ///< a weight, ids or positions
   /// Of a relation: B's value is matched with A's, not A's with B's; and further rows of the other.
   bool turned = false;
   std::vector<std::size_t> more = {};
@@ -54,11 +54,11 @@ struct Difference {
 /// How far the probabilities of one position are apart.
 struct PositionOfLogits {
   std::string pass;
-  std::int64_t row = 0;           ///< of A's batch
-  double most = 0.0;              ///< the largest |Δ log p|
-  std::int64_t token = 0;         ///< where
-  double divergence = 0.0;        ///< KL of B from A, in nats
-  std::optional<double> moved;    ///< how far runs in random orders move a log p, of A and B together
+  std::int64_t row = 0;         ///< of A's batch
+  double most = 0.0;            ///< the largest |Δ log p|
+  std::int64_t token = 0;       ///< where
+  double divergence = 0.0;      ///< KL of B from A, in nats
+  std::optional<double> moved;  ///< how far runs in random orders move a log p, of A and B together
   /// Returns the share of `most` that these runs explain, at most 1; nullopt without runs.
   std::optional<double> explained() const;
 };
@@ -71,8 +71,9 @@ struct Parting {
   std::int64_t token_a = 0, token_b = 0;
   /// By how much each prefers its own token to the other's; NaN without logits.
   double margin_a = 0.0, margin_b = 0.0;
-  double apart = 0.0;           ///< distances of the two logits in A and B, added: margins move by it
-  std::optional<double> moved;  ///< how far runs in random orders move a margin, of A and B together
+  double apart = 0.0;  ///< distances of the two logits in A and B, added: margins move by it
+  std::optional<double>
+      moved;  ///< how far runs in random orders move a margin, of A and B together
   Says says = Says::unclear;
 };
 
@@ -88,8 +89,8 @@ struct Pair {
   std::optional<std::size_t> first;
   std::optional<std::size_t> first_a, first_b;  ///< the first wrong ones of each
 
-  /// Returns the row of A's verdict, or of B's, that makes the first wrong value of it wrong; null if
-  /// none is. Of a relation it may have another name than the value that it is matched with.
+  /// Returns the row of A's verdict, or of B's, that makes the first wrong value of it wrong; null
+  /// if none is. Of a relation it may have another name than the value that it is matched with.
   const Row* wrong(bool of_b) const;
   std::int64_t count(Likeness likeness) const;
   /// Returns whether some whole value of the run is right in both, and the same or apart by

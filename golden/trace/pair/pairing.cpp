@@ -19,8 +19,7 @@ std::int64_t order_in(const JudgedTrace& of, std::size_t row) {
 
 std::vector<Partners> partners_by_id(const JudgedTrace& a, const JudgedTrace& b) {
   std::map<std::string, std::vector<std::size_t>> in_b;  // by title
-  for (std::size_t j = 0; j < b.values.size(); ++j)
-    in_b[b.verdict.rows[j].title].push_back(j);
+  for (std::size_t j = 0; j < b.values.size(); ++j) in_b[b.verdict.rows[j].title].push_back(j);
   std::map<std::string, std::size_t> first_of_a;
   std::vector<Partners> all;
   std::set<std::size_t> used;
@@ -50,8 +49,11 @@ std::vector<Partners> partners_by_id(const JudgedTrace& a, const JudgedTrace& b)
     if (found != first_of_a.end() && b.values[j].subject.of_blocks() &&
         a.values[found->second].subject.shape != b.values[j].subject.shape)
       found = first_of_a.end();
-    all.push_back({found == first_of_a.end() ? std::nullopt : std::optional(found->second), j,
-                   false, {}, order_in(b, j)});
+    all.push_back({found == first_of_a.end() ? std::nullopt : std::optional(found->second),
+                   j,
+                   false,
+                   {},
+                   order_in(b, j)});
   }
   stable_sort(all, [](const Partners& x, const Partners& y) { return x.order < y.order; });
   return all;

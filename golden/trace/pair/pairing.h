@@ -13,7 +13,7 @@ struct Partners {
   std::optional<std::size_t> a, b;
   bool turned = false;                 ///< b is matched with the other's, not a
   std::vector<std::size_t> more = {};  ///< further rows of the other in which elements are found
-  std::int64_t order = 0;  ///< place in the run
+  std::int64_t order = 0;              ///< place in the run
 };
 
 /// Pairs values by id: of several arrays of one value those of one name, else the first ones.

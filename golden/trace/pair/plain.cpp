@@ -18,8 +18,8 @@ namespace shardproof::dump {
 namespace {
 
 /// What a writer may have otherwise without a model that could convert it.
-constexpr const char* kConventions[] = {"heads",       "rope_pairs", "score_base",
-                                        "logits_base", "norm_gain"};
+constexpr const char* kConventions[] = {"heads", "rope_pairs", "score_base", "logits_base",
+                                        "norm_gain"};
 /// A layout is called wrong if another leaves at most this share of the difference.
 constexpr double kLeft = 0.1;
 
@@ -38,9 +38,9 @@ class PlainPairing {
     for (const char* const name : kConventions)
       if (word(dumps_[0]->attributes, name) != word(dumps_[1]->attributes, name))
         found_.differences.push_back(
-            {"conventions", fmt::format("{} {:?} in A, {:?} in B", name,
-                                        word(dumps_[0]->attributes, name),
-                                        word(dumps_[1]->attributes, name))});
+            {"conventions",
+             fmt::format("{} {:?} in A, {:?} in B", name, word(dumps_[0]->attributes, name),
+                         word(dumps_[1]->attributes, name))});
     const std::string order_a = word(dumps_[0]->attributes, "defined_order"),
                       order_b = word(dumps_[1]->attributes, "defined_order");
     const bool exact = word(dumps_[0]->attributes, "arithmetic") == "exact" &&
@@ -62,10 +62,11 @@ class PlainPairing {
       const auto same = std::find_if(arrays_[1].begin(), arrays_[1].end(), [&](const auto& other) {
         return other.title == row.title && other.name == arrays_[0][i].name;
       });
-      const auto other = same != arrays_[1].end()
-                             ? same
-                             : std::find_if(arrays_[1].begin(), arrays_[1].end(),
-                                            [&](const auto& one) { return one.title == row.title; });
+      const auto other =
+          same != arrays_[1].end()
+              ? same
+              : std::find_if(arrays_[1].begin(), arrays_[1].end(),
+                             [&](const auto& one) { return one.title == row.title; });
       if (other != arrays_[1].end()) {
         row.b = static_cast<std::size_t>(other - arrays_[1].begin());
         compare(row, arrays_[0][i], *other);
@@ -215,8 +216,8 @@ class PlainPairing {
   }
 
   void by_places() {
-    const Matcher matcher(matched(arrays_[0]), places(arrays_[0], *dumps_[0]),
-                          matched(arrays_[1]), places(arrays_[1], *dumps_[1]));
+    const Matcher matcher(matched(arrays_[0]), places(arrays_[0], *dumps_[0]), matched(arrays_[1]),
+                          places(arrays_[1], *dumps_[1]));
     std::vector<std::set<std::int64_t>> met(arrays_[1].size());
     for (std::size_t i = 0; i < arrays_[0].size(); ++i)
       matcher.each(false, i, [&](std::int64_t, const Matcher::Partner& partner) {
@@ -241,8 +242,7 @@ class PlainPairing {
       found_.rows.push_back(std::move(row));
       return;
     }
-    const WholeValue own = whole_array(*dumps_[turned ? 1 : 0], mine, mine.layout,
-                                       dims_of(mine));
+    const WholeValue own = whole_array(*dumps_[turned ? 1 : 0], mine, mine.layout, dims_of(mine));
     find_replicas(mine, turned);
     bool copies = own.copies_differ, computed = own.computed;
     std::map<std::size_t, WholeValue> others;
@@ -252,8 +252,8 @@ class PlainPairing {
         PlainArray& theirs = arrays_[turned ? 0 : 1][partner.array];
         const auto [other, is_new] = others.try_emplace(partner.array);
         if (is_new) {
-          other->second = whole_array(*dumps_[turned ? 0 : 1], theirs, theirs.layout,
-                                      dims_of(theirs));
+          other->second =
+              whole_array(*dumps_[turned ? 0 : 1], theirs, theirs.layout, dims_of(theirs));
           find_replicas(theirs, !turned);
           copies = copies || other->second.copies_differ;
           computed = computed || other->second.computed;

@@ -26,8 +26,8 @@ struct Plain {
 };
 
 /// Compares two traces by names, each put together by its own layouts; with `same` by rows and
-/// positions, where both claim one defined order the bits must be the same. Throws Error: "dump_layout", "dump_mesh",
-/// "dump_attribute" (what an array says of itself has no meaning).
+/// positions, where both claim one defined order the bits must be the same. Throws Error:
+/// "dump_layout", "dump_mesh", "dump_attribute" (what an array says of itself has no meaning).
 Plain compare_plain(const Dump& a, const Dump& b, bool same);
 
 }  // namespace shardproof::dump

@@ -30,10 +30,10 @@ std::string mesh_text(const Dump& dump) {
 
 /// Returns the dims of a layout as the array has them, "BLF", of its text.
 std::size_t rank_of(const std::string& layout) {
-  return static_cast<std::size_t>(
-      std::count_if(layout.begin(), layout.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                         layout.find(' '), layout.size())),
-                    [](char c) { return c >= 'A' && c <= 'Z'; }));
+  return static_cast<std::size_t>(std::count_if(
+      layout.begin(),
+      layout.begin() + static_cast<std::ptrdiff_t>(std::min(layout.find(' '), layout.size())),
+      [](char c) { return c >= 'A' && c <= 'Z'; }));
 }
 
 /// Returns the torus that the trace names, or that its shards and stacked arrays have.
@@ -98,8 +98,8 @@ void describe(PlainArray& array, const Dump& dump, const Value& value, const Tor
   } else {
     const std::string* const spec = said("spec");
     const std::size_t stacked = value.in_shards() || spec == nullptr ? 0 : mesh.order().size();
-    const std::string letters = letters_of(
-        array.title, one.shape.size() - std::min(stacked, one.shape.size()));
+    const std::string letters =
+        letters_of(array.title, one.shape.size() - std::min(stacked, one.shape.size()));
     const std::string* const partial = said("partial");
     array.layout = spec == nullptr ? Layout::parse(letters.empty() ? "A" : letters)
                                    : mesh.layout(letters, *spec, partial ? *partial : "");
@@ -148,16 +148,18 @@ std::vector<PlainArray> plain_arrays(const Dump& dump) {
     }
     if (other != dump.values.end()) array.name = other->first;
     const ValueRow* const row = value_row(array.group.substr(array.group.find_last_of(". ") + 1));
-    const bool head = row != nullptr && !row->per_layer && row->name != "embed" &&
-                      row->name != "ids";
+    const bool head =
+        row != nullptr && !row->per_layer && row->name != "embed" && row->name != "ids";
     sorted.emplace_back(Key{of_pass ? place_of_pass(array.pass) : -1,
-                            layer >= 0 ? layer : head ? 1 << 30 : -1, row},
+                            layer >= 0 ? layer
+                            : head     ? 1 << 30
+                                       : -1,
+                            row},
                         std::move(array));
   }
   // Rows of the registry stand in the order of computation.
-  stable_sort(sorted, [](const auto& a, const auto& b) {
-    return std::less<Key>()(a.first, b.first);
-  });
+  stable_sort(sorted,
+              [](const auto& a, const auto& b) { return std::less<Key>()(a.first, b.first); });
   std::vector<PlainArray> arrays;
   for (auto& [key, array] : sorted) arrays.push_back(std::move(array));
   return arrays;
@@ -208,10 +210,9 @@ class Assembly {
       holder_[at(place)] = chip;
     } else if (!whole.copies_differ && !same_bits(whole.numbers[at(place)], v)) {
       whole.copies_differ = true;
-      array_.replicas =
-          fmt::format("replicas differ: chips {} and {} at [{}]: {:.9g} and {:.9g}",
-                      torus_.name(holder_[at(place)]), torus_.name(chip), fmt::join(index, ","),
-                      whole.numbers[at(place)], v);
+      array_.replicas = fmt::format("replicas differ: chips {} and {} at [{}]: {:.9g} and {:.9g}",
+                                    torus_.name(holder_[at(place)]), torus_.name(chip),
+                                    fmt::join(index, ","), whole.numbers[at(place)], v);
     }
   }
 

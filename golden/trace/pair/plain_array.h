@@ -23,14 +23,14 @@ struct PlainArray {
   bool whole = false;
   std::string padded;  ///< letters of dims that may be longer than the model's
   NumberFormat encoding = NumberFormat::f32;
-  Shape shape;         ///< global, as the layout has it
-  std::string why;     ///< why it cannot be put together
+  Shape shape;           ///< global, as the layout has it
+  std::string why;       ///< why it cannot be put together
   std::string replicas;  ///< which chips' replicas differ, where; "": none
 };
 
-/// Returns the arrays of a trace by passes, layers and, as far as names are known, in the order of a
-/// run. Throws Error("dump_mesh", ...), and Error("torus_c0", ...) for an attribute `torus` that is
-/// none.
+/// Returns the arrays of a trace by passes, layers and, as far as names are known, in the order of
+/// a run. Throws Error("dump_mesh", ...), and Error("torus_c0", ...) for an attribute `torus` that
+/// is none.
 std::vector<PlainArray> plain_arrays(const Dump& dump);
 
 /// The dim of the partial sums of a value, beside letters.
@@ -41,8 +41,8 @@ std::string dims_of(const PlainArray& array);
 /// Returns the extents of these dims.
 Shape shape_of(const PlainArray& array);
 
-/// Puts an array together by `layout`, in the order of `letters`: partial sums side by side if these
-/// begin with kParts, else added. Fills in the array's `replicas`.
+/// Puts an array together by `layout`, in the order of `letters`: partial sums side by side if
+/// these begin with kParts, else added. Fills in the array's `replicas`.
 WholeValue whole_array(const Dump& dump, PlainArray& array, const Layout& layout,
                        const std::string& letters);
 

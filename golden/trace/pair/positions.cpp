@@ -9,9 +9,9 @@ namespace shardproof::dump {
 namespace {
 
 /// Returns what runs in both arithmetics move; nullopt if one has none of that row.
-std::optional<Wander::OfLogits> moved(const Wander& a, const std::string& pass_a, std::int64_t row_a,
-                                      const Wander& b, const std::string& pass_b,
-                                      std::int64_t row_b) {
+std::optional<Wander::OfLogits> moved(const Wander& a, const std::string& pass_a,
+                                      std::int64_t row_a, const Wander& b,
+                                      const std::string& pass_b, std::int64_t row_b) {
   const auto of = [](const Wander& w, const std::string& pass, std::int64_t row) {
     const auto found = w.logits.find(pass);
     return found == w.logits.end() || row >= std::ssize(found->second)

@@ -61,7 +61,8 @@ std::string Reasons::of_value(bool of_b, const std::string& id, std::set<std::st
     return found->second;
   const auto operands = traces_[side]->operands.find(id);
   if (operands == traces_[side]->operands.end()) return of_all_before(of_b);
-  if (operands->second.empty()) return tokens_.reason(of_b, id.substr(0, id.find('.', id.find('.') + 1)));
+  if (operands->second.empty())
+    return tokens_.reason(of_b, id.substr(0, id.find('.', id.find('.') + 1)));
   for (const std::string& operand : operands->second)
     if (const std::string why = of_value(of_b, operand, seen); !why.empty()) return why;
   return "";

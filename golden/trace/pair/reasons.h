@@ -27,7 +27,7 @@ class Reasons {
   std::string of_value(bool of_b, const std::string& id, std::set<std::string>& seen) const;
   std::string of_all_before(bool of_b) const;
 
-  const JudgedTrace *traces_[2];
+  const JudgedTrace* traces_[2];
   const Tokens& tokens_;
   bool same_weights_;
   std::map<std::string, std::string> settled_[2];  ///< by id; "": agrees

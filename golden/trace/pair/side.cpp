@@ -44,8 +44,8 @@ bool is_right(const Row& row, const Subject& s, const JudgedTrace& of,
   std::vector<std::string> operands;
   if (s.meaning == Meaning::token || s.meaning == Meaning::indices)
     operands = {s.pass + ".logits"};
-  else if (const auto found = of.operands.find(
-               id_of_operands(s, of.claim.source_case.model.rows.get()));
+  else if (const auto found =
+               of.operands.find(id_of_operands(s, of.claim.source_case.model.rows.get()));
            found != of.operands.end())
     operands = found->second;
   return row.needs.empty() && std::all_of(operands.begin(), operands.end(), [&](const auto& id) {
@@ -54,7 +54,11 @@ bool is_right(const Row& row, const Subject& s, const JudgedTrace& of,
 }
 
 JudgedValue without_numbers(const DumpedValue& dumped, const Values& values, const Claim& claim) {
-  JudgedValue value{dumped.name, dumped.subject, stored_format(dumped, claim), "", dumped.exact,
+  JudgedValue value{dumped.name,
+                    dumped.subject,
+                    stored_format(dumped, claim),
+                    "",
+                    dumped.exact,
                     std::any_of(dumped.shards.begin(), dumped.shards.end(),
                                 [](const auto& shard) { return !shard.empty(); }),
                     false};

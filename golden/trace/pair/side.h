@@ -41,9 +41,7 @@ struct JudgedTrace {
   std::vector<std::string> notes;
   std::vector<diagnosis::Hypothesis> diagnosis;  ///< of the first divergence
 
-  const Row* first() const {
-    return verdict.first ? &verdict.rows[*verdict.first] : nullptr;
-  }
+  const Row* first() const { return verdict.first ? &verdict.rows[*verdict.first] : nullptr; }
 };
 
 /// Returns the id whose operands a value has: its own; of a statistic its norm's.

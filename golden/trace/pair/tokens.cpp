@@ -57,18 +57,18 @@ Tokens::Tokens(const JudgedTrace& a, const TokenPlaces& places_a, const JudgedTr
     const JudgedTrace& of = of_b ? b : a;
     for (const auto& [pass, places] : of_b ? places_b : places_a) {
       OfPass& found = passes_[of_b ? 1 : 0][pass];
-      each_token_of(places, of.ids.at(pass),
-                    [&](std::int64_t row, std::int64_t position, std::int32_t id) {
-                      const auto other = tokens_[of_b ? 0 : 1].find({row, position});
-                      if (other == tokens_[of_b ? 0 : 1].end()) return;
-                      const bool unknown = id < 0 || other->second.id < 0;
-                      found.unknown = found.unknown || unknown;
-                      if (id == other->second.id || unknown) return;
-                      found.differ = true;
-                      const bool decoded = other->second.decoded ||
-                                           tokens_[of_b ? 1 : 0].at({row, position}).decoded;
-                      found.differ_in_prompt = found.differ_in_prompt || !decoded;
-                    });
+      each_token_of(
+          places, of.ids.at(pass), [&](std::int64_t row, std::int64_t position, std::int32_t id) {
+            const auto other = tokens_[of_b ? 0 : 1].find({row, position});
+            if (other == tokens_[of_b ? 0 : 1].end()) return;
+            const bool unknown = id < 0 || other->second.id < 0;
+            found.unknown = found.unknown || unknown;
+            if (id == other->second.id || unknown) return;
+            found.differ = true;
+            const bool decoded =
+                other->second.decoded || tokens_[of_b ? 1 : 0].at({row, position}).decoded;
+            found.differ_in_prompt = found.differ_in_prompt || !decoded;
+          });
       if (found.unknown) found.why = of.unknown.at(pass);
     }
   }
@@ -83,8 +83,7 @@ std::string Tokens::reason(bool of_b, const std::string& pass) const {
   const auto found = passes_[of_b ? 1 : 0].find(pass);
   if (found == passes_[of_b ? 1 : 0].end()) return "";
   const OfPass& of = found->second;
-  if (of.unknown)
-    return of.why.empty() ? fmt::format("tokens of {} are not known", pass) : of.why;
+  if (of.unknown) return of.why.empty() ? fmt::format("tokens of {} are not known", pass) : of.why;
   if (of.differ_in_prompt) return "the prompts differ";
   if (of.differ && !(any_ && by_rounding_)) return fmt::format("tokens of {} differ", pass);
   return "";
@@ -92,10 +91,9 @@ std::string Tokens::reason(bool of_b, const std::string& pass) const {
 
 bool Tokens::other(bool of_b, const std::string& pass) const {
   const std::int64_t last = place_of_pass(pass);
-  return std::any_of(passes_[of_b ? 1 : 0].begin(), passes_[of_b ? 1 : 0].end(),
-                     [&](const auto& of) {
-                       return of.second.differ && place_of_pass(of.first) <= last;
-                     });
+  return std::any_of(
+      passes_[of_b ? 1 : 0].begin(), passes_[of_b ? 1 : 0].end(),
+      [&](const auto& of) { return of.second.differ && place_of_pass(of.first) <= last; });
 }
 
 bool Tokens::same_before(std::int64_t row, std::int64_t position) const {

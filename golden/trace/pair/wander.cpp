@@ -11,10 +11,10 @@
 #include "golden/rerun/distances.h"
 #include "golden/rerun/run.h"
 #include "golden/trace/verdict/rerun_arithmetic.h"
-#include "weights/text/model_text.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 #include "weights/model/softmax.h"
+#include "weights/text/model_text.h"
 
 namespace shardproof::dump {
 namespace {

@@ -25,8 +25,8 @@ struct Wander {
   };
 
   int runs = 0;
-  std::string why;                                       ///< why there are no runs
-  std::map<std::string, OfLayer> layers;                 ///< by id of a layer's output
+  std::string why;                                      ///< why there are no runs
+  std::map<std::string, OfLayer> layers;                ///< by id of a layer's output
   std::map<std::string, std::vector<OfLogits>> logits;  ///< by pass, by row
 };
 

@@ -31,7 +31,7 @@ struct ValueAgain {
 /// Reads one value of a trace again, by its array's name and its title: only its numbers are held.
 /// Returns a misfit without numbers if the trace has no such value. The trace outlives the result.
 ValueAgain read_value(const Dump& dump, const std::string& name, const std::string& title,
-                       const Claim& claim, const Weights& weights);
+                      const Claim& claim, const Weights& weights);
 
 /// Returns the format in which the writer stored a value: the declared one, or that of the file
 /// where this has fewer digits.

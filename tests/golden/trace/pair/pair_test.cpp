@@ -1,4 +1,5 @@
-// Two traces of one model side by side: what rounding explains, who is wrong, and what is not known.
+// Two traces of one model side by side: what rounding explains, who is wrong, and what is not
+// known.
 #include "golden/trace/pair/pair.h"
 
 #include <gtest/gtest.h>
@@ -50,8 +51,9 @@ TEST_F(Pairs, OfTwoRightEnginesAreApartByRounding) {
 }
 
 TEST_F(Pairs, OfAWrongValueNameItsSide) {
-  for (const char* name : {"prefill.c0.layer0.q", "prefill.c0.layer1.attn", "decode.1.layer1.hidden",
-                           "decode.1.layer0.v_cache", "decode.1.logits"}) {
+  for (const char* name :
+       {"prefill.c0.layer0.q", "prefill.c0.layer1.attn", "decode.1.layer1.hidden",
+        "decode.1.layer0.v_cache", "decode.1.logits"}) {
     for (const bool of_b : {false, true}) {
       Dump wrong = of_b ? b : a;
       shift(wrong, name, 3, 2.0);
@@ -122,8 +124,9 @@ TEST_F(Pairs, OfOtherPromptsOrWeightsSayItFirst) {
   Pair pair = pair_of(f32_, a, bf16_, other);
   ASSERT_EQ(pair.differences.size(), 2U);
   EXPECT_EQ(pair.differences[1].of, "prompts");
-  EXPECT_TRUE(pair.differences[1].text.starts_with("1 of 8 tokens differ, the first in row 1 "
-                                                   "position 1: "))
+  EXPECT_TRUE(
+      pair.differences[1].text.starts_with("1 of 8 tokens differ, the first in row 1 "
+                                           "position 1: "))
       << pair.differences[1].text;
   EXPECT_EQ(pair.exit_code(), 1);
 
@@ -148,8 +151,9 @@ TEST_F(Pairs, OfTwoModelsAreRefused) {
 }
 
 TEST_F(Pairs, OfReplicasThatDifferAreNotTheSame) {
-  const ExactRun run("torus=2x1x1 model=llama,layers=1,E=16,F=24,H=4,K=2,Q=4,V=30 batch=2 "
-                     "weights=bf16");
+  const ExactRun run(
+      "torus=2x1x1 model=llama,layers=1,E=16,F=24,H=4,K=2,Q=4,V=30 batch=2 "
+      "weights=bf16");
   Engine engine(run);
   const Dump right = engine.trace(kHooks, {{"mid", "BLE"}});
   Dump wrong = right;

@@ -58,8 +58,7 @@ inline Dump with_rows(const Dump& dump, const std::vector<std::int64_t>& rows) {
   Dump out = dump;
   for (auto& [name, value] : out.values) {
     StoredArray& array = value.whole;
-    const std::size_t row =
-        array.elements().size() / static_cast<std::size_t>(array.shape[0]);
+    const std::size_t row = array.elements().size() / static_cast<std::size_t>(array.shape[0]);
     std::vector<std::byte> bytes;
     for (const std::int64_t r : rows) {
       const auto first = array.bytes.begin() + r * static_cast<std::ptrdiff_t>(row);

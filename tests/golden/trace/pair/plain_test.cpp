@@ -75,8 +75,9 @@ TEST_F(Plains, FindADifferingReplica) {
   poke(shard, 3, shard.at(3) + 1);
   const Plain plain = compare_plain(a, b, false);
   ASSERT_EQ(plain.findings.size(), 1U);
-  EXPECT_TRUE(plain.findings[0].starts_with("A: prefill.c0.layer0.mixed: replicas differ: chips "
-                                            "(1,0,0) and (1,1,0) at [0,0,9]: "))
+  EXPECT_TRUE(
+      plain.findings[0].starts_with("A: prefill.c0.layer0.mixed: replicas differ: chips "
+                                    "(1,0,0) and (1,1,0) at [0,0,9]: "))
       << plain.findings[0];
   EXPECT_EQ(row(plain, "prefill.c0.layer0.mixed").likeness, Likeness::not_judged);
   EXPECT_EQ(plain.exit_code(), 1);
@@ -181,8 +182,7 @@ class Speculation : public Plains {
       ExactRun::insert(plainly, pass + ".positions", map_of({v, v}, 1));
     }
     ExactRun::insert(plainly, "decode.3.layer0.k_cache", slots({0, 1, 2, 3, 10, 11, 12, 13}, 4));
-    ExactRun::insert(drafted, "decode.1.layer0.out",
-                     tokens({1, -1, 5, 5, 11, -11, 12, -12}, 2));
+    ExactRun::insert(drafted, "decode.1.layer0.out", tokens({1, -1, 5, 5, 11, -11, 12, -12}, 2));
     ExactRun::insert(drafted, "decode.1.positions", map_of({1, -1, 1, 2}, 2));
     ExactRun::insert(drafted, "decode.2.layer0.out", tokens({2, -2, 3, -3, 13, -13, 5, 5}, 2));
     ExactRun::insert(drafted, "decode.2.positions", map_of({2, 3, 3, -1}, 2));

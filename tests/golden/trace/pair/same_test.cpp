@@ -126,8 +126,8 @@ TEST(CacheHit, IsAMissFromThereOn) {
   for (const char* layer : {"layer0.", "layer1."})
     for (const char* cache : {"k_cache", "v_cache"}) {
       // The first four slots of the miss's.
-      const StoredArray& all = whole.values.find("prefill.c0." + std::string(layer) + cache)
-                                   ->second.whole;
+      const StoredArray& all =
+          whole.values.find("prefill.c0." + std::string(layer) + cache)->second.whole;
       Value value;
       value.attributes["meaning"] = "previous " + std::string(cache);
       std::vector<double> numbers;
