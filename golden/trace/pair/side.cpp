@@ -61,6 +61,7 @@ JudgedValue without_numbers(const DumpedValue& dumped, const Values& values, con
                     dumped.exact,
                     std::any_of(dumped.shards.begin(), dumped.shards.end(),
                                 [](const auto& shard) { return !shard.empty(); }),
+                    false,
                     false};
   for (const Values::Laid& laid : values.laid)
     if (value.layout.empty() && laid.subject.title() == dumped.subject.title())
@@ -93,13 +94,18 @@ JudgedTrace judged_trace(const Dump& dump, Claim claim, std::shared_ptr<const We
       add_operands(id_of_operands(value.subject, found.claim.source_case.model.rows.get()),
                    reference.replay(), found.operands);
   std::set<std::string> same_everywhere, differ;
-  for (std::size_t i = 0; i < found.values.size(); ++i)
-    (found.verdict.rows[i].copies_differ ? differ : same_everywhere)
-        .insert(found.values[i].subject.id);
+  for (std::size_t i = 0; i < found.values.size(); ++i) {
+    const Row& row = found.verdict.rows[i];
+    const Subject& s = found.values[i].subject;
+    if ((s.meaning != Meaning::checkpoint && s.meaning != Meaning::probs) || s.last) continue;
+    (row.copies_differ || row.incomplete ? differ : same_everywhere).insert(s.id);
+  }
   for (const std::string& id : differ) same_everywhere.erase(id);
-  for (std::size_t i = 0; i < found.values.size(); ++i)
-    found.values[i].right =
-        is_right(found.verdict.rows[i], found.values[i].subject, found, same_everywhere);
+  for (std::size_t i = 0; i < found.values.size(); ++i) {
+    const Row& row = found.verdict.rows[i];
+    found.values[i].right = is_right(row, found.values[i].subject, found, same_everywhere);
+    found.values[i].wrong = !row.follows && (row.fit == Fit::different || row.fit == Fit::unlikely);
+  }
   for (const PassPlan& pass : reference.replay().passes()) {
     found.ids[pass.name] = reference.ids(pass.name);
     found.unknown[pass.name] = reference.unknown(pass.name);

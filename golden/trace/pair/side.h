@@ -25,6 +25,7 @@ struct JudgedValue {
   /// Follows from its operands in the trace by its own declaration, as far as a bound can say: what
   /// is loose does so only if these are all there, and the same on all chips.
   bool right = false;
+  bool wrong = false;  ///< does not follow from them
 };
 
 /// One of two traces, judged: what is left when its numbers are released.

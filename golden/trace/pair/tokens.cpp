@@ -64,7 +64,7 @@ Tokens::Tokens(const JudgedTrace& a, const TokenPlaces& places_a, const JudgedTr
             const bool unknown = id < 0 || other->second.id < 0;
             found.unknown = found.unknown || unknown;
             if (id == other->second.id || unknown) return;
-            found.differ = true;
+            found.differ.insert({row, position});
             const bool decoded =
                 other->second.decoded || tokens_[of_b ? 1 : 0].at({row, position}).decoded;
             found.differ_in_prompt = found.differ_in_prompt || !decoded;
@@ -85,7 +85,8 @@ std::string Tokens::reason(bool of_b, const std::string& pass) const {
   const OfPass& of = found->second;
   if (of.unknown) return of.why.empty() ? fmt::format("tokens of {} are not known", pass) : of.why;
   if (of.differ_in_prompt) return "the prompts differ";
-  if (of.differ && !(any_ && by_rounding_)) return fmt::format("tokens of {} differ", pass);
+  if (!std::includes(allowed_.begin(), allowed_.end(), of.differ.begin(), of.differ.end()))
+    return fmt::format("tokens of {} differ", pass);
   return "";
 }
 
@@ -93,7 +94,7 @@ bool Tokens::other(bool of_b, const std::string& pass) const {
   const std::int64_t last = place_of_pass(pass);
   return std::any_of(
       passes_[of_b ? 1 : 0].begin(), passes_[of_b ? 1 : 0].end(),
-      [&](const auto& of) { return of.second.differ && place_of_pass(of.first) <= last; });
+      [&](const auto& of) { return !of.second.differ.empty() && place_of_pass(of.first) <= last; });
 }
 
 bool Tokens::same_before(std::int64_t row, std::int64_t position) const {

@@ -21,17 +21,15 @@ class Tokens {
   /// Returns in words how the prompts differ; nullopt if they do not, where both are known.
   std::optional<std::string> prompts() const;
   /// Returns why a pass's own tokens in one trace are not those of the other, or not known; "" if
-  /// they are. What decode steps read may differ by `chosen`, see choose().
+  /// they are. What decode steps read may differ where allow() says so.
   std::string reason(bool of_b, const std::string& pass) const;
   /// Returns whether, up to this pass, a row read another token than the other trace's.
   bool other(bool of_b, const std::string& pass) const;
   /// Returns whether the tokens of a row up to a position are the same in both.
   bool same_before(std::int64_t row, std::int64_t position) const;
-  /// Says whether tokens that differ were chosen by near ties: then later passes may differ.
-  void choose(bool by_rounding) {
-    any_ = true;
-    by_rounding_ = by_rounding_ && by_rounding;
-  }
+  /// Says that what a row reads at a position may differ: each trace chose it rightly, of logits
+  /// that are apart by rounding, or after other such tokens.
+  void allow(std::int64_t row, std::int64_t position) { allowed_.insert({row, position}); }
 
  private:
   struct Of {
@@ -39,7 +37,8 @@ class Tokens {
     bool decoded = false;
   };
   struct OfPass {
-    bool differ = false, differ_in_prompt = false, unknown = false;
+    bool differ_in_prompt = false, unknown = false;
+    std::set<std::pair<std::int64_t, std::int64_t>> differ;  // by row and position
     std::string why;
   };
   using ByPlace = std::map<std::pair<std::int64_t, std::int64_t>, Of>;
@@ -50,7 +49,7 @@ class Tokens {
   std::map<std::int64_t, std::int64_t> first_other_;  // by row the first position that differs
   std::int64_t differ_ = 0, both_ = 0;                // of the prompts
   std::string first_;
-  bool any_ = false, by_rounding_ = true;
+  std::set<std::pair<std::int64_t, std::int64_t>> allowed_;
 };
 
 }  // namespace shardproof::dump
