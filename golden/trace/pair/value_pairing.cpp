@@ -82,7 +82,6 @@ class Pairing {
 
   /// A value that one trace has.
   void judge_alone(PairRow& row, bool of_b, std::size_t own) {
-    const Row& judged = trace(of_b).verdict.rows[own];
     const JudgedValue& value = this->value(of_b, own);
     row.coarser = value.stored;
     std::string reason;
