@@ -89,7 +89,7 @@ void add_compare(CLI::App& app, Action& chosen) {
       ->required()
       ->type_name("");
   CLI::Option* other = verb->add_option("OTHER", options->pair.file,
-                                        "A second trace, B of the same model: where do they part?");
+                                        "A second trace of the model, B: where they part");
   other->type_name("");
   CLI::Option* line =
       verb->add_option("--case", options->request.line, "The case, where the trace says none");
