@@ -29,15 +29,17 @@ std::string columns(const PairRow& row, const Pair* pair) {
   const auto found = [&](const std::optional<std::size_t>& at, const dump::JudgedTrace& of) {
     if (!at) return std::string("-");
     const Row& judged = of.verdict.rows[*at];
-    if (judged.fit == bounds::Fit::different && !judged.follows)
-      return fmt::format("{} wrong", judged.wrong);
+    if (judged.fit == bounds::Fit::different && !judged.follows) return std::string("wrong");
     return number_or_dash(judged.found(), judged.found() > 0);
   };
   const bool far = row.paired() && row.apart.unequal > 0 && !row.other_tokens;
   const std::string in_a = pair == nullptr ? "" : fmt::format(" {:>8}", found(row.a, pair->a));
   const std::string in_b = pair == nullptr ? "" : fmt::format(" {:>8}", found(row.b, pair->b));
+  std::string units = number_or_dash(row.apart.units, far && row.apart.units > 0);
+  if (far && row.apart.units > 0 && row.apart.units < 1e4)
+    units = fmt::format("{:.1f}", row.apart.units);
   return fmt::format("{}{} {:>7} {:>7}", in_a, in_b, number_or_dash(row.apart.relative(), far),
-                     far && row.apart.units > 0 ? fmt::format("{:.1f}", row.apart.units) : "-");
+                     units);
 }
 
 std::string table(const std::vector<PairRow>& rows, const Pair* pair, bool quiet) {
