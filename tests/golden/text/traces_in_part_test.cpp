@@ -80,6 +80,19 @@ TEST(TracesInPart, OfChosenExpertsAreNotCalledUnlikely) {
   EXPECT_EQ(verdict.exit_code(bounds::Fit::unlikely), 1);
 }
 
+/// Beside a wrong value no runs weigh what lacks operands: it is not judged, and that is said.
+TEST(TracesInPart, OfLogitsBesideAWrongValueLackOperands) {
+  dump::Dump dump = f32_trace("gemma-2", "");
+  const std::set<std::string> few{"embed", "logits", "ids"};
+  keep(dump, [&](const std::string& name) { return few.contains(name); });
+  EXPECT_FALSE(verdict_of(dump).lacks_operands());
+  for (auto& [name, value] : dump.values)
+    if (name.ends_with(".embed")) poke(value.whole, 0, 100.0F);
+  const dump::Verdict verdict = verdict_of(dump);
+  EXPECT_GT(verdict.count(bounds::Fit::different), 0);
+  EXPECT_TRUE(verdict.lacks_operands());
+}
+
 /// A mark and a small integer are the same in 16 bits.
 TEST(TracesInPart, OfMarksIn16BitsAreRight) {
   const std::set<std::string> whole{"see", "near", "far", "see_near", "chosen", "open"};
