@@ -117,6 +117,10 @@ void describe(PlainArray& array, const Dump& dump, const Value& value, const Tor
   for (std::size_t d = 0; d < arrays.local.size(); ++d)
     array.shape.push_back(arrays.local[d] * arrays.torus.size(array.layout.dims()[d].axes));
   if (const std::string* const padded = said("padded")) array.padded = *padded;
+  // A few bytes must not ask for a large array.
+  if (element_count(shape_of(array)) > element_count(arrays.local) * std::ssize(arrays.shards))
+    throw Error("dump_layout", fmt::format("the trace has shards of {} chips alone, of {}",
+                                           arrays.shards.size(), arrays.torus.chips()));
 }
 
 }  // namespace

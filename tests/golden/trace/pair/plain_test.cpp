@@ -151,6 +151,19 @@ TEST_F(Plains, ComparePartialSumsChipByChip) {
   EXPECT_EQ(compare_plain(a, b, false).exit_code(), 1);
 }
 
+TEST_F(Plains, AskForNoMoreThanTheTraceHas) {
+  Dump a = empty();
+  a.attributes["torus"] = "16x16x16";
+  Value value;
+  value.attributes["layout"] = "BLE_xyz";
+  value.chips[{0, 0, 0}] = stored({4, 8, 12}, some_numbers(1));
+  ExactRun::insert(a, "prefill.c0.layer0.mixed", value);
+  const Plain plain = compare_plain(a, a, false);
+  EXPECT_EQ(row(plain, "prefill.c0.layer0.mixed").why,
+            "in A: the trace has shards of 1 chips alone, of 4096");
+  EXPECT_EQ(plain.exit_code(), 1);
+}
+
 /// Three tokens of two rows: plainly one after the other, and drafted two at a time, of which a
 /// pass takes back the second and one of the first row alone.
 class Speculation : public Plains {
