@@ -16,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
 /// A case, what its trace and judging it may take, and what it is called.
 struct Subject {
   const char* id;
@@ -116,12 +114,18 @@ std::vector<Row> compare_rows(const std::string& program) {
     rows.push_back(row_of(
         subject, "memory", "memory but files, at most", subject.memory, Unit::bytes, [trace] {
           const Child& child = trace->judged();
-          return Sample{child.cost, {}, {static_cast<double>(child.own_bytes), kNone}};
+          return Sample{
+              child.cost,
+              {},
+              {static_cast<double>(child.own_bytes), std::numeric_limits<double>::quiet_NaN()}};
         }));
     rows.push_back(
         row_of(subject, "resident", "memory with files, at most", {}, Unit::bytes, [trace] {
           const Child& child = trace->judged();
-          return Sample{child.cost, {}, {static_cast<double>(child.peak_bytes.value_or(0)), kNone}};
+          return Sample{child.cost,
+                        {},
+                        {static_cast<double>(child.peak_bytes.value_or(0)),
+                         std::numeric_limits<double>::quiet_NaN()}};
         }));
     rows.push_back(
         row_of(subject, "threads", "all processors / one", Target{0.6}, Unit::ratio, [trace] {
