@@ -117,6 +117,28 @@ TEST_F(Pairs, OfGivenValuesThatDifferClaimNothingAfterThem) {
   EXPECT_EQ(pair_row(pair, "prefill.c0.layer0.attn_out").likeness, Likeness::same);
 }
 
+TEST_F(Pairs, OfWhatOneTraceAloneHasClaimNothingAfterIt) {
+  b.attributes["given"] = "layer0.attn_out";
+  const Pair given = compared();
+  const PairRow& row = pair_row(given, "prefill.c0.layer0.attn_out");
+  EXPECT_EQ(row.likeness, Likeness::not_judged);
+  EXPECT_EQ(row.why, "in B: given");
+  EXPECT_EQ(pair_row(given, "prefill.c0.layer0.mid").likeness, Likeness::operands);
+  b.attributes.erase("given");
+  // A wrong value of B, which A lacks.
+  Engine engine(bf16_);
+  engine.library = true;
+  for (float& w : engine.weights["layer0.w_gate"]) w *= 1.5F;
+  b = engine.trace(kAllNames);
+  a.values.erase("prefill.c0.layer0.gate");
+  std::erase(a.order, "prefill.c0.layer0.gate");
+  const Pair wrong = compared();
+  EXPECT_EQ(first_of(wrong), "prefill.c0.layer0.gate");
+  const PairRow& hidden = pair_row(wrong, "prefill.c0.layer0.hidden");
+  EXPECT_EQ(hidden.likeness, Likeness::operands);
+  EXPECT_EQ(hidden.why, "prefill.c0.layer0.gate is wrong in B");
+}
+
 TEST_F(Pairs, OfOtherPromptsOrWeightsSayItFirst) {
   Dump other = b;
   StoredArray& ids = other.values.find("prefill.c0.ids")->second.whole;
@@ -155,12 +177,13 @@ TEST_F(Pairs, OfReplicasThatDifferAreNotTheSame) {
       "torus=2x1x1 model=llama,layers=1,E=16,F=24,H=4,K=2,Q=4,V=30 batch=2 "
       "weights=bf16");
   Engine engine(run);
-  const Dump right = engine.trace(kHooks, {{"mid", "BLE"}});
+  const Dump right = engine.trace(kHooks, {{"q", "BLHQ"}});
   Dump wrong = right;
-  StoredArray& mid = wrong.values.find("prefill.c0.layer0.mid")->second.whole;
-  poke(mid, mid.size() - 1, mid.at(mid.size() - 1) * (1 + 0x1p-23));  // of the second chip
+  StoredArray& q = wrong.values.find("prefill.c0.layer0.q")->second.whole;
+  const auto last = static_cast<float>(q.at(q.size() - 1));  // of the second chip
+  poke(q, q.size() - 1, static_cast<double>(std::nextafter(last, 9.0F)));
   const Pair pair = pair_of(run, right, wrong);
-  EXPECT_NE(pair_row(pair, "prefill.c0.layer0.mid").likeness, Likeness::same);
+  EXPECT_EQ(pair_row(pair, "prefill.c0.layer0.q").likeness, Likeness::rounding);
   EXPECT_EQ(pair_of(run, right, right).count(Likeness::rounding), 0);
 }
 
