@@ -112,6 +112,16 @@ TEST_F(Pairs, OfGivenValuesThatDifferClaimNothingAfterThem) {
   EXPECT_EQ(mid.likeness, Likeness::operands);
   EXPECT_EQ(mid.why, "prefill.c0.layer0.attn_out is not judged");
   EXPECT_EQ(pair.exit_code(), 1);
+  // What both lack passes on what its own operands differ by.
+  Dump in_a = a, in_b = b;
+  for (Dump* const dump : {&in_a, &in_b}) {
+    dump->values.erase("prefill.c0.layer0.mid");
+    std::erase(dump->order, "prefill.c0.layer0.mid");
+  }
+  const Pair without = pair_of(f32_, in_a, bf16_, in_b);
+  EXPECT_NE(pair_row(without, "prefill.c0.layer0.norm2").likeness, Likeness::rounding);
+  EXPECT_EQ(pair_row(without, "prefill.c0.layer0.norm2").why,
+            "prefill.c0.layer0.attn_out is not judged");
   // The same bits are no reason.
   pair = pair_of(f32_, a, a);
   EXPECT_EQ(pair_row(pair, "prefill.c0.layer0.attn_out").likeness, Likeness::same);
