@@ -14,7 +14,7 @@
 #include "golden/corpus/detail/stacked.h"
 #include "golden/corpus/golden.h"
 #include "golden/trace/layout/arrays.h"
-#include "golden/trace/value/detail/same_bits.h"
+#include "golden/trace/value/same_bits.h"
 
 namespace shardproof::corpus {
 namespace {

@@ -88,7 +88,7 @@ void add_pair(json& out, const dump::Pair& pair) {
                             {"b", one.b < 0 ? json() : json_number(one.b)},
                             {"runs_a", json_of(one.runs_a)},
                             {"runs_b", json_of(one.runs_b)}});
-  out["logits"] = json::array();
+  json& logits = out["logits"] = json::array();
   for (const dump::PositionOfLogits& one : pair.logits) {
     json position{{"pass", one.pass},
                   {"row", one.row},
@@ -97,7 +97,7 @@ void add_pair(json& out, const dump::Pair& pair) {
                   {"kl", json_number(one.divergence)}};
     if (one.moved) position["moved"] = json_number(*one.moved);
     if (const auto share = one.explained()) position["explained"] = json_number(*share);
-    out["logits"].push_back(std::move(position));
+    logits.push_back(std::move(position));
   }
   out["tokens"] = json::array();
   for (const dump::Parting& one : pair.partings) {

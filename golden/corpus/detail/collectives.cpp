@@ -15,7 +15,7 @@
 #include "golden/corpus/detail/stacked.h"
 #include "golden/corpus/document.h"
 #include "golden/corpus/not_equal.h"
-#include "golden/trace/value/detail/same_bits.h"
+#include "golden/trace/value/same_bits.h"
 
 namespace shardproof::corpus {
 namespace {

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "golden/corpus/detail/stacked.h"
-#include "golden/trace/value/detail/same_bits.h"
+#include "golden/trace/value/same_bits.h"
 
 namespace shardproof::corpus {
 namespace {

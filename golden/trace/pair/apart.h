@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "golden/bounds/number/fit.h"
-#include "golden/trace/value/detail/same_bits.h"
+#include "golden/trace/value/same_bits.h"
 #include "weights/base/number_format.h"
 
 namespace shardproof::dump {

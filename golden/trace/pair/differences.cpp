@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "golden/trace/value/detail/same_bits.h"
+#include "golden/trace/value/same_bits.h"
 
 namespace shardproof::dump {
 namespace {

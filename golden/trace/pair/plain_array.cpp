@@ -15,10 +15,11 @@
 #include "golden/trace/claim/mesh.h"
 #include "golden/trace/layout/arrays.h"
 #include "golden/trace/pair/places.h"
-#include "golden/trace/value/detail/same_bits.h"
+#include "golden/trace/value/same_bits.h"
 #include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
 #include "weights/model/registry.h"
+#include "weights/text/model_text.h"
 
 namespace shardproof::dump {
 namespace {
@@ -152,8 +153,8 @@ std::vector<PlainArray> plain_arrays(const Dump& dump) {
     }
     if (other != dump.values.end()) array.name = other->first;
     const ValueRow* const row = value_row(array.group.substr(array.group.find_last_of(". ") + 1));
-    const bool head =
-        row != nullptr && !row->per_layer && row->name != "embed" && row->name != "ids";
+    const bool head = row != nullptr && !row->per_layer &&
+                      row->name != result_of(TextSection::embedding) && row->name != "ids";
     sorted.emplace_back(Key{of_pass ? place_of_pass(array.pass) : -1,
                             layer >= 0 ? layer
                             : head     ? 1 << 30

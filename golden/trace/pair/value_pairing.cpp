@@ -14,6 +14,7 @@
 #include "golden/trace/pair/reasons.h"
 #include "golden/trace/pair/tokens.h"
 #include "golden/trace/pair/whole_value.h"
+#include "golden/trace/reference/masked_slots.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/softmax.h"
 #include "weights/text/model_text.h"
@@ -29,7 +30,7 @@ std::string why_not_judged(const Row& row) {
 
 /// Slots that no query sees hold anything.
 bool is_masked(const std::string& dims, const std::string& name) {
-  return dims == "BLHM" && (name == "score" || name == "exp" || name == "probs");
+  return dims == "BLHM" && has_unseen_slots(name);
 }
 
 /// Compares values in the order of the run, each with its partner.

@@ -4,7 +4,7 @@
 
 #include "golden/bounds/value/derivation.h"
 #include "golden/trace/value/detail/each_number.h"
-#include "golden/trace/value/detail/same_bits.h"
+#include "golden/trace/value/same_bits.h"
 #include "golden/trace/verdict/measure.h"
 #include "weights/base/detail/index.h"
 #include "weights/base/detail/words.h"

@@ -4,6 +4,10 @@
 
 namespace shardproof::dump {
 
+bool has_unseen_slots(std::string_view name) {
+  return name == "score" || name == "exp" || name == "probs";
+}
+
 MaskedSlots::MaskedSlots(const DumpedValue& dumped, const Claim& claim, Reference& reference) {
   const Subject& s = dumped.subject;
   if (!claim.masked_any) return;
@@ -11,7 +15,7 @@ MaskedSlots::MaskedSlots(const DumpedValue& dumped, const Claim& claim, Referenc
     if (s.meaning == Meaning::checkpoint && !s.last) masked_ = reference.replay().absent(s.id);
     return;
   }
-  if ((s.name != "score" && s.name != "exp" && s.name != "probs")) return;
+  if (!has_unseen_slots(s.name)) return;
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
   const bounds::Derivation& replay = reference.replay();
   const PassPlan& pass = replay.pass(s.pass);

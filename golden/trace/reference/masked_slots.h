@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "golden/trace/claim/claim.h"
@@ -8,6 +9,10 @@
 #include "golden/trace/value/dumped_value.h"
 
 namespace shardproof::dump {
+
+/// Returns whether a value of keys has a number for each query and slot, also of slots that the
+/// query does not see.
+bool has_unseen_slots(std::string_view name);
 
 /// The slots of score, exp and probs that no query sees, if the trace declares their contents
 /// meaningless (`masked`).

@@ -8,7 +8,7 @@
 
 #include "golden/compare/reach_meter.h"
 #include "golden/trace/value/detail/each_number.h"
-#include "golden/trace/value/detail/same_bits.h"
+#include "golden/trace/value/same_bits.h"
 #include "golden/trace/verdict/wrong_box.h"
 #include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
