@@ -207,8 +207,7 @@ class Assembly {
   void put(std::int64_t global, std::size_t part, int chip, double v) {
     const Shape index = global_index(array_.shape, global);
     auto place = by_part_ ? static_cast<std::int64_t>(part) : 0;
-    for (std::size_t d = 0; d < from_.size(); ++d)
-      place = place * array_.shape[from_[d]] + index[from_[d]];
+    for (const std::size_t d : from_) place = place * array_.shape[d] + index[d];
     if (!whole.present[at(place)]) {
       whole.numbers[at(place)] = v;
       whole.present[at(place)] = true;
