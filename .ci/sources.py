@@ -6,6 +6,7 @@ one, and each header that has a unit of its own. What many of them include is pr
 folder PCH, and used for those that include all of it: each source sees what it includes, no more."""
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -86,7 +87,7 @@ def shared_sets(root, units_headers, known):
 def precompile(headers, command, path):
     path.write_text("".join(f"#include {header}\n" if header[0] == "<" else
                             f'#include "{header}"\n' for header in sorted(headers)))
-    subprocess.run([*command.split(), "-fpch-instantiate-templates", "-x", "c++-header", path, "-o",
+    subprocess.run([*shlex.split(command), "-fpch-instantiate-templates", "-x", "c++-header", path, "-o",
                     f"{path}.pch"], check=True)
 
 
