@@ -10,7 +10,7 @@ namespace {
 /// Bytes per weight element: as generated, and if the run stores it as another type, that, twice
 /// while the oracle takes it over.
 double bytes_of_weight(NumberFormat stored) {
-  return (stored == NumberFormat::f32 ? 1 : 3) * sizeof(float);
+  return (stored == NumberFormat::f32 ? 1.0 : 3.0) * double{sizeof(float)};
 }
 /// Bytes per checkpoint element: its value and raw value, and the trace's own and the expected
 /// number, each with a radius.
