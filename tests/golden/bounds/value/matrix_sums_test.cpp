@@ -146,6 +146,18 @@ TEST(MatrixSums, SayTheErrorOfTheirDigits) {
   EXPECT_TRUE(any);
 }
 
+// A declared order is judged by the range of its sums, and f64 sums by twice their digits.
+TEST(MatrixSums, NeedWhatTheirDeclarationIsJudgedBy) {
+  for (const Order order : {Order::any, Order::natural, Order::lanes})
+    for (const NumberFormat sums : {NumberFormat::f32, NumberFormat::f64, NumberFormat::bf16}) {
+      DeclaredArithmetic declared;
+      declared.order = order, declared.sums = sums;
+      const SumsNeeded needed = SumsNeeded::of(declared);
+      EXPECT_EQ(needed.range, order != Order::any);
+      EXPECT_EQ(needed.twice, sums == NumberFormat::f64);
+    }
+}
+
 TEST(MatrixSums, BoundsIncludeTheErrorOfTheirDigits) {
   Sum sum{4, 1.0, 3.0, 1.0, 0.0, 0.0};
   const Number before = bound(sum, {});
