@@ -12,7 +12,7 @@ struct SumsTile {
   static constexpr int kQuantities = kOfRadii + (kRadii ? 2 : 0);
   Vec of[extent(R)][extent(kQuantities)][extent(V)];
 
-  /// Index of a quantity of `SumsState` among those that this tile adds up.
+  /// Returns where the state has this tile's quantity q: without a range two are left out.
   static constexpr int place(int q) { return q < kFrom || kRange ? q : q + 2; }
 
   void load(const double* state, long row) {

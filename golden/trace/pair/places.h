@@ -35,7 +35,7 @@ TokenPlaces places_of(const Claim& claim, const Dump& dump);
 TokenPlaces places_of(const std::vector<std::pair<std::string, Shape>>& passes, const Dump& dump);
 
 /// Returns the number of a pass in the order of a run: prefix.c0, ..., prefill.c0, ..., decode.1,
-/// ...; -1 if it is no name of a pass.
+/// ...; -1 if it is not the name of a pass.
 std::int64_t place_of_pass(std::string_view name);
 
 }  // namespace shardproof::dump

@@ -12,7 +12,7 @@
 namespace shardproof::dump {
 namespace {
 
-/// Returns the ids of a value's operands; none of one that is no checkpoint.
+/// Returns the ids of a value's operands; empty if it is not a checkpoint.
 std::vector<std::string> operands_of(const std::string& id, const bounds::Derivation& replay) {
   try {
     return replay.operands(id);
@@ -35,7 +35,8 @@ void add_operands(const std::string& id, const bounds::Derivation& replay,
   }
 }
 
-/// Returns whether a value follows from its own operands by what is declared. Evidence is no bound.
+/// Returns whether a value follows from its own operands by what is declared. A verdict by reruns
+/// alone is not enough.
 bool is_right(const Row& row, const Subject& s, const JudgedTrace& of,
               const std::set<std::string>& same_everywhere) {
   if (row.follows) return true;

@@ -108,7 +108,7 @@ double estimated_trace_bytes(const TypedPlan& typed) {
 void require_trace_room(const TypedPlan& typed, const fs::path& folder) {
   const double bytes = estimated_trace_bytes(typed);
   struct statvfs disk {};
-  if (::statvfs(folder.c_str(), &disk) != 0) return;  // writing will fail if there is no room
+  if (::statvfs(folder.c_str(), &disk) != 0) return;  // a full disk is an error of writing, too
   const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
   if (bytes > free)
     throw Error("trace_c2", fmt::format("the trace takes about {}, the disk under {:?} has {} left",
