@@ -18,7 +18,7 @@ Weights int8_weights(const Weights& weights) {
   const ModelConfig config = model_with_weights(weights.config(), NumberFormat::int8);
   const ModelRows* const rows = config.rows.get();
   const Torus one(1, 1, 1);
-  std::map<std::string, Tensor> tensors(weights.all().begin(), weights.all().end());
+  std::map<std::string, Tensor> tensors = weights.tensors();
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
     for (const WeightRow* const row : scale_rows(config)) {
       // A text may have it in other layers only.

@@ -221,9 +221,13 @@ class Runner {
   std::map<std::string, SharedValue> run(const Program& program, int layer,
                                          const std::map<std::string, SharedValue>& given) {
     ProgramResults& kept = kept_.try_emplace(&program, program).first->second;
-    const auto [placed, is_new] = kept.weights.try_emplace(layer);
-    if (is_new) placed_.supply(program, plan_.programs(pass_->phase).torus, layer, placed->second);
-    std::map<std::string, SharedValue> inputs = placed->second;
+    std::map<std::string, SharedValue> inputs;
+    if (const auto known = kept.weights.find(layer); known != kept.weights.end()) {
+      inputs = known->second;
+    } else {
+      placed_.supply(program, plan_.programs(pass_->phase).torus, layer, inputs);
+      if (!placed_.on_demand()) kept.weights.emplace(layer, inputs);
+    }
     for (const ValueDecl& input : program.inputs)
       if (const auto at = given.find(input.role.to_string()); at != given.end())
         inputs[input.name] = at->second;

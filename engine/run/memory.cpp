@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weights/model/registry.h"
+#include "weights/storage/weights.h"
 
 namespace shardproof::cost {
 namespace {
@@ -46,8 +47,10 @@ std::unordered_map<std::string_view, double> columns_of_matrices(const Program& 
   return columns;
 }
 
+/// `placed_layers`: layers whose weights are on the chips at once.
 LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
-                       const ModelConfig& model, Regime regime, Replicas replicas) {
+                       const ModelConfig& model, Regime regime, Replicas replicas,
+                       double placed_layers) {
   const Program& layer = programs.layer;
   const Torus& torus = programs.torus;
   const auto layers = static_cast<double>(model.layers);
@@ -75,7 +78,8 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
   for (const ValueDecl& input : layer.inputs)
     if (input.role.kind == Role::Kind::weight || input.role.kind == Role::Kind::previous ||
         input.role.kind == Role::Kind::prefix)
-      bytes.placed += layers * (4.0 * of_chips(types.at(input.name)) + norms(input.name));
+      bytes.placed += (input.role.kind == Role::Kind::weight ? placed_layers : layers) *
+                      (4.0 * of_chips(types.at(input.name)) + norms(input.name));
   // For each op, the values that no later op reads.
   std::vector<std::vector<std::string_view>> ends(layer.ops.size());
   std::unordered_set<std::string_view> used;
@@ -132,14 +136,19 @@ double estimated_bytes(const RunPlan& plan, const PlanTypes& types, Replicas rep
   double bytes = checkpoint_bytes(plan);
   // Weights as given, as stored for the run and as kept by the oracle (4 bytes each), and in the
   // oracle's model (12).
-  for (const WeightSpec& spec : weight_specs(c.model)) bytes += 24.0 * count(spec.shape);
+  const std::vector<WeightSpec> specs = weight_specs(c.model);
+  double elements = 0.0;
+  for (const WeightSpec& spec : specs) elements += count(spec.shape);
+  const bool on_demand = 4.0 * elements > static_cast<double>(Weights::kRoom);
+  bytes += 6.0 * bytes_in_memory(specs);
   // A base-2 model is also reported against the plain model's answer.
   if (c.model.softmax == Softmax::base2 && c.numerics.regime != Regime::field) bytes *= 2.0;
   std::map<Phase, double> placed;  // largest pass of each phase
   double live = 0.0, scalar = 0.0;
   for (const TypedPasses& passes : types.passes) {
-    const LayerBytes of = layer_bytes(plan.programs(passes.phase), passes.last.layer, c.model,
-                                      c.numerics.regime, replicas);
+    const LayerBytes of =
+        layer_bytes(plan.programs(passes.phase), passes.last.layer, c.model, c.numerics.regime,
+                    replicas, on_demand ? 1.0 : static_cast<double>(c.model.layers));
     placed[passes.phase] = std::max(placed[passes.phase], of.placed);
     live = std::max(live, of.live);
     scalar = std::max(scalar, of.scalar);

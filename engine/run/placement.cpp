@@ -21,7 +21,8 @@ Layout resident_layout(const Program& program, const WeightRow& row) {
 Sharded PlacedWeights::shards_of(std::string_view name, const Place& place,
                                  const Layout& layout) const {
   const ModelRows* const rows = model_.rows.get();
-  const Tensor& tensor = weights_.at(weight_id(place.layer, name, rows));
+  const std::shared_ptr<const Tensor> weight = weights_.at(weight_id(place.layer, name, rows));
+  const Tensor& tensor = *weight;
   const WeightRow* const row = weight_row(name, rows);
   if (row == nullptr || tensor.shape == shape_of(row->dims, model_))
     return shard(tensor, layout, place.torus, replicas_);
@@ -75,7 +76,7 @@ Sharded PlacedWeights::made_of_field(const std::string& name, const Place& place
     return shard(padded(tensor, shape_of(row.dims, model_), rest), layout, place.torus, field_,
                  replicas_);
   }
-  return shard(weights_.at(id), layout, place.torus);  // throws
+  return shard(*weights_.at(id), layout, place.torus);  // throws
 }
 
 Sharded PlacedWeights::make(const std::string& name, const Place& place, const Layout& layout) {
@@ -95,7 +96,11 @@ Sharded PlacedWeights::make(const std::string& name, const Place& place, const L
 
 SharedValue PlacedWeights::get(const std::string& name, const Place& place, const Layout& layout) {
   const std::string id = weight_id(place.layer, name, model_.rows.get());
-  SharedValue& value = placed_[id + " : " + layout.to_string() + " on " + place.torus.to_string()];
+  SharedValue of_one_run;
+  SharedValue& value =
+      weights_.on_demand()
+          ? of_one_run
+          : placed_[id + " : " + layout.to_string() + " on " + place.torus.to_string()];
   if (value) return value;
   Sharded placed =
       field_ == nullptr ? make(name, place, layout) : made_of_field(name, place, layout);
@@ -112,6 +117,7 @@ void PlacedWeights::supply(const Program& program, const Torus& torus, int layer
 }
 
 void PlacedWeights::place(const PhasePrograms& programs) {
+  if (weights_.on_demand()) return;
   std::map<std::string, SharedValue> ignored;
   supply(programs.embed, programs.torus, 0, ignored);
   supply(programs.head, programs.torus, 0, ignored);

@@ -13,7 +13,8 @@
 
 namespace shardproof {
 
-/// Resident weights on the chips, by name, layout and torus: placed once for all phases that agree.
+/// Resident weights on the chips, by name, layout and torus: placed once for all phases that agree,
+/// or, if the model's weights are read on demand, for each program that takes them.
 class PlacedWeights {
  public:
   /// `weights` are as stored_as() returns them for `type`; `placed` is the model as chips hold it.
@@ -32,7 +33,10 @@ class PlacedWeights {
         field_(std::move(field)),
         replicas_(replicas) {}
 
-  /// Places all weights that a phase's programs take. Throws what supply() throws.
+  bool on_demand() const { return weights_.on_demand(); }
+
+  /// Places all weights that a phase's programs take, unless they are placed on demand. Throws what
+  /// supply() throws.
   void place(const PhasePrograms& programs);
 
   /// Adds to `inputs`, by input name, the weights and constants that a program on this torus takes

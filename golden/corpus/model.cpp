@@ -75,7 +75,8 @@ Attributes at_layout(const std::map<std::string, Layout>& layouts, const std::st
 void put_weights(dump::Dump& golden, const Weights& weights,
                  const std::map<std::string, Layout>& layouts) {
   for (const WeightSpec& spec : weight_specs(weights.config(), weights.stored_type())) {
-    const Tensor& tensor = weights.at(spec.name);
+    const std::shared_ptr<const Tensor> weight = weights.at(spec.name);
+    const Tensor& tensor = *weight;
     Attributes attributes = at_layout(layouts, spec.name, tensor.shape.size());
     if (spec.int8 && weights.stored_type() == NumberFormat::int8) {
       const std::vector<std::int8_t> codes(tensor.data.begin(), tensor.data.end());

@@ -43,7 +43,7 @@ bool collect(const Question& q, const Expression& e, std::vector<Addend>& all) {
     return e.op == ModelOp::add && collect(q, e.args[0], all) && collect(q, e.args[1], all);
   if (const TextLine* const line = q.step().line(e.text)) return collect(q, line->expression, all);
   if (const TextWeight* const weight = q.step().weight(e.text)) {
-    const Tensor* const bias = q.weight(q.step().weight_id(*weight));
+    const auto bias = q.weight(q.step().weight_id(*weight));
     all.push_back({q.step().file(e.text), [bias](std::size_t g) {
                      const auto v = static_cast<double>(bias->data[g % bias->data.size()]);
                      return bounds::FunctionValue{v, 0.0, 0.0};

@@ -23,11 +23,12 @@ std::string name_of(const Question& q, CompositeKind kind) {
 bounds::IntervalTensor with_gain(const Question& q, const std::string& norm) {
   const bounds::Derivation::Place place = q.replay().place_of(norm);
   const Composite& of = *find_composite(composites(q), place.name);
-  const Tensor& g = *q.weight(shardproof::weight_id(place.layer, of.weights[0]));
+  const auto gain = q.weight(shardproof::weight_id(place.layer, of.weights[0]));
+  const std::vector<float>& g = gain->data;
   bounds::IntervalTensor with = q.replay().value(norm);
-  const std::size_t E = g.data.size();
+  const std::size_t E = g.size();
   for (std::size_t i = 0; i < with.size(); ++i) {
-    with.center[i] *= static_cast<double>(g.data[i % E]);
+    with.center[i] *= static_cast<double>(g[i % E]);
     with.radius[i] = (2 * q.declared().operations.unit + bounds::unit_of(q.format()) + 0x1p-53) *
                      std::abs(with.center[i]);
   }

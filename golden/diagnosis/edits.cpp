@@ -113,18 +113,16 @@ Edit weights_of_chips(WeightKind kind) {
 
 Edit other_weights(WeightKind kind) {
   return [=](const Question& q, Search& search, const Row& row) {
-    const auto& all = q.replay().weights().all();
     for (const TextWeight* const weight : q.step().weights(kind)) {
       const std::string id = q.step().weight_id(*weight);
       for (const WeightRow& other : q.step().graph().model().weights())
         for (std::int64_t layer = 0; layer < (other.per_layer ? q.config().layers : 1); ++layer) {
           const std::string of = other.per_layer ? fmt::format("layer{}.{}", layer, other.file)
                                                  : std::string(other.file);
-          const auto values = all.find(of);
-          if (other.kind == kind && of != id && values != all.end() &&
-              values->second.shape == q.weight(id)->shape)
-            Trial(q, search).try_change(candidate(row, of, id),
-                                        {.weights = {{id, values->second}}});
+          const Weights& weights = q.replay().weights();
+          if (other.kind == kind && of != id && weights.contains(of) &&
+              weights.shape(of) == weights.shape(id))
+            Trial(q, search).try_change(candidate(row, of, id), {.weights = {{id, *q.weight(of)}}});
         }
     }
   };
@@ -134,8 +132,9 @@ Edit blocks_of_weights(WeightKind kind) {
   return [=](const Question& q, Search& search, const Row&) {
     for (const TextWeight* const weight : q.step().weights(kind)) {
       const std::string id = q.step().weight_id(*weight);
-      const Tensor& own = *q.weight(id);
       if (weight->letters.size() != 1) continue;
+      const std::shared_ptr<const Tensor> values = q.weight(id);
+      const Tensor& own = *values;
       each_exchange(q, weight->letters[0], own.shape[0], [&](Candidate c, const auto& held) {
         Tensor other = own;
         const std::vector<std::size_t> from =

@@ -66,21 +66,21 @@ class Operands : Trial {
   void try_other_matrices(const Contraction& c) {
     for (std::size_t t = 0; t < c.terms.size(); ++t) {
       const std::string& own = c.terms[t].matrix;
-      const Tensor* const mine = q_.weight(q_.weight_id(own));
+      const std::shared_ptr<const Tensor> mine = q_.weight(q_.weight_id(own));
       if (c.terms[t].places.empty() || mine == nullptr || !of_layer(own)) continue;
       for (const WeightRow& row : q_.step().graph().model().weights()) {
         if (row.kind != WeightKind::matrix || !row.per_layer) continue;
         const std::string name(row.file);
         for (std::int64_t layer = 0; layer < q_.config().layers; ++layer) {
           const std::string id = id_in(layer, name);
-          const Tensor* const matrix = q_.weight(id);
-          if (matrix == nullptr || matrix->shape != mine->shape || id == q_.weight_id(own))
+          const Weights& weights = q_.replay().weights();
+          if (!weights.contains(id) || weights.shape(id) != mine->shape || id == q_.weight_id(own))
             continue;
           const bool same_layer = layer == q_.place().layer;
           const bool ffn =
               (own == "w_gate" && name == "w_up") || (own == "w_up" && name == "w_gate");
           Contraction other = c;
-          other.terms[t].w = c.terms[t].columns_of(*matrix);
+          other.terms[t].w = c.terms[t].columns_of(*q_.weight(id));
           const Candidate candidate{
               ffn && same_layer ? "gate and up swapped" : "another layer's weight",
               fmt::format("{} in place of {}", same_layer ? name : id, q_.weight_id(own)),
@@ -90,7 +90,7 @@ class Operands : Trial {
           // Also swaps the scales and biases that belong to the other weight.
           bool more = false;
           const auto swap = [&](const std::string& of, std::vector<double>& numbers) {
-            const Tensor* const values = q_.weight(id_in(layer, of));
+            const std::shared_ptr<const Tensor> values = q_.weight(id_in(layer, of));
             if (values == nullptr || values->data.size() != numbers.size()) return;
             numbers.assign(values->data.begin(), values->data.end());
             more = true;

@@ -30,9 +30,9 @@ std::optional<PassPlan> moved(PassPlan pass, std::int64_t end, To&& to) {
 
 template <class To>
 void try_positions(const Question& q, Search& search, Candidate c, To&& to) {
-  const Tensor& table =
-      *q.weight(q.step().weight_id(*q.step().weights(WeightKind::rope_table).front()));
-  if (const auto other = moved(pass_of(q), table.shape[0], to))
+  const auto table =
+      q.weight(q.step().weight_id(*q.step().weights(WeightKind::rope_table).front()));
+  if (const auto other = moved(pass_of(q), table->shape[0], to))
     Trial(q, search).try_change(std::move(c), {.pass = other});
 }
 

@@ -99,7 +99,8 @@ class WeightBlocks : Trial {
     };
     for (std::int64_t layer = 0; layer < q_.config().layers; ++layer) {
       const std::string id = fmt::format("layer{}.{}", layer, name);
-      const Tensor* const values = layer == q_.place().layer ? nullptr : q_.weight(id);
+      const std::shared_ptr<const Tensor> values =
+          layer == q_.place().layer ? nullptr : q_.weight(id);
       if (values != nullptr)
         with({"another layer's weight", fmt::format("{} in place of {}", id, q_.weight_id(name))},
              {values->data.begin(), values->data.end()});

@@ -219,10 +219,15 @@ std::string full_checkpoint(const Scope& scope, const std::string& pass, const s
   return checkpoint_id(pass, scope.layer, name, scope.rows);
 }
 
-/// weight_of and constant_of return the expected tensor, from the run's weights or the oracle.
-const Tensor& weight_of(const Weights& weights, const std::string& id) { return weights.at(id); }
-const oracle::field::Tensor& weight_of(const oracle::field::Answer& answer, const std::string& id) {
-  return answer.weight(id);
+/// Return an expected weight, from the run's weights or the oracle.
+Expected weight_of(const Weights& weights, const std::string& id) {
+  const std::shared_ptr<const Tensor> weight = weights.at(id);
+  Expected e = expect("weight " + id, *weight);
+  e.weight = weight;
+  return e;
+}
+Expected weight_of(const oracle::field::Answer& answer, const std::string& id) {
+  return expect("weight " + id, answer.weight(id));
 }
 Tensor constant_of(const Weights& weights, const std::string&) {
   return constant_tensor(weights.config());
@@ -258,10 +263,8 @@ Expected whole_value(const Answer& answer, const Given& weights, const Scope& sc
       if (row != nullptr && row->drawing)
         return drawing(answer, "stat " + id, scope.pass, *row, shape, padding);
       return expect("stat " + id, answer.stats.at(id));
-    case Role::Kind::weight: {
-      const std::string name = weight_id(scope.layer, role.name, scope.rows);
-      return expect("weight " + name, weight_of(weights, name));
-    }
+    case Role::Kind::weight:
+      return weight_of(weights, weight_id(scope.layer, role.name, scope.rows));
     case Role::Kind::constant:
       return expect("constant " + role.name, constant_of(weights, role.name));
     case Role::Kind::input:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "engine/program/execute.h"
@@ -14,6 +15,7 @@ namespace shardproof {
 /// The expected elements of a declared value, and its name: "decode.1.layer0.gate".
 struct Expected : ExpectedBits {
   std::string id;
+  std::shared_ptr<const Tensor> weight = {};  ///< whose bits these are, if they are a weight's
 };
 
 /// Returns the oracle's value for a declared one; answer and weights must outlive it. `shape` is

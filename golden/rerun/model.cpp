@@ -24,8 +24,8 @@ Part<Real> part(const Weights& weights, std::int64_t layer, const std::string& n
                 const Composite& of) {
   Part<Real> part{name, of, {}, {}, {}, 0};
   const auto numbers = [&](const std::string& weight) {
-    const Tensor& own = weights.at(weight_id(layer, weight));
-    return std::vector<Real>(own.data.begin(), own.data.end());
+    const std::shared_ptr<const Tensor> own = weights.at(weight_id(layer, weight));
+    return std::vector<Real>(own->data.begin(), own->data.end());
   };
   for (const std::string& weight : of.weights) part.weights.push_back(numbers(weight));
   for (const std::string& bias : of.biases) part.biases.push_back(numbers(bias));

@@ -40,8 +40,8 @@ void run_text(const Question& question, const std::vector<PassPlan>& passes, std
   const FloatMath<Real> math(model, question.arithmetic, seed, number);
   const auto weights = [&](const TextWeight& weight, const std::string& id, const Shape& shape) {
     std::vector<Real> elements;
-    for (const double v :
-         oracle::graph::elements_of(question.weights.all(), text, model.sizes(), weight, id, shape))
+    for (const double v : oracle::graph::elements_of(question.weights.find(id).get(), text,
+                                                     model.sizes(), weight, id, shape))
       elements.push_back(static_cast<Real>(v));
     return elements;
   };

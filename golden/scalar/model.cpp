@@ -125,7 +125,8 @@ Shared ScalarModel::weight(int layer, const ValueDecl& declared) {
     Tensor ones = constant_tensor(plan_.source_case.model);
     return known = in_layout(declared.layout, Value{{}, ones.shape, {std::move(ones.data)}, {}});
   }
-  const Tensor& w = weights_.at(weight_id(layer, name, rows));
+  const std::shared_ptr<const Tensor> weight = weights_.at(weight_id(layer, name, rows));
+  const Tensor& w = *weight;
   if (padding_.none()) return known = in_layout(declared.layout, Value{{}, w.shape, {w.data}, {}});
   const WeightRow& row = *weight_row(name, rows);
   const Shape shape = padding_.placed(row.dims, w.shape);

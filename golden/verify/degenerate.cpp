@@ -52,10 +52,11 @@ struct Found {
 
 void look_at_weights(const Weights& weights, const std::vector<std::string>& noted, Found& found) {
   for (const WeightSpec& spec : weight_specs(weights.config())) {
-    if (!weights.all().contains(spec.name) ||
+    if (!weights.contains(spec.name) ||
         std::find(noted.begin(), noted.end(), spec.name) != noted.end())
       continue;
-    const Tensor& tensor = weights.at(spec.name);
+    const std::shared_ptr<const Tensor> weight = weights.at(spec.name);
+    const Tensor& tensor = *weight;
     if (is_zero(tensor)) {
       found.zero.push_back(spec.name);
       continue;

@@ -68,7 +68,8 @@ std::map<std::string, Alike> alike(const RunPlan& plan, const Weights& weights) 
              .insert(fmt::format("{} {} {}", name, declared.layout.to_string(), torus.to_string()))
              .second)
       return;
-    const Tensor& own = weights.at(name);
+    const std::shared_ptr<const Tensor> weight = weights.at(name);
+    const Tensor& own = *weight;
     if (own.shape.size() != declared.layout.rank()) return;
     Tensor placed;
     const Shape shape = padding.placed(declared.layout.letters(), own.shape);
@@ -84,7 +85,7 @@ std::map<std::string, Alike> alike(const RunPlan& plan, const Weights& weights) 
     for (std::int64_t layer = 0; layer < plan.source_case.model.layers; ++layer)
       if (const std::string name =
               weight_id(layer, declared.role.name, plan.source_case.model.rows.get());
-          weights.all().contains(name))
+          weights.contains(name))
         look(name, declared, torus);
   };
   std::vector<const PhasePrograms*> phases{&plan.prefill};

@@ -35,7 +35,7 @@ Answer opened(const Request& request) {
 /// Runs all rows as one batch, and files their values in `answer`; each row must have L tokens in
 /// every pass.
 void run_together(Answer& answer, const Model<Numbers>& model, const Request& request) {
-  std::vector<Cache<Numbers>> caches(model.layers.size());
+  std::vector<Cache<Numbers>> caches(static_cast<size_t>(model.config.layers));
   for (std::int64_t i = 0; i < request.passes.size(); ++i) {
     const PassPlan plan = request.passes.at(i);
     const IntTensor ids = ids_at(plan, request.ids);

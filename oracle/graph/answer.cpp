@@ -36,14 +36,15 @@ IntTensor ids_of(const PassPlan& plan, const IntTensor& ids, const SharedPrefix&
 
 oracle::Answer answer(const Weights& stored, const oracle::Request& request) {
   const TextModel& model = *text_model(stored.config());
-  graph::Answer values = run(stored.all(), {.text = model.flat(),
-                                            .sizes = model.sizes(),
-                                            .act = request.numerics.act,
-                                            .prompt = request.prompt,
-                                            .passes = request.passes,
-                                            .sampling = request.sampling,
-                                            .seed = request.seed,
-                                            .row_ids = request.row_ids});
+  const auto find = [&](const std::string& id) { return stored.find(id); };
+  graph::Answer values = run(find, {.text = model.flat(),
+                                    .sizes = model.sizes(),
+                                    .act = request.numerics.act,
+                                    .prompt = request.prompt,
+                                    .passes = request.passes,
+                                    .sampling = request.sampling,
+                                    .seed = request.seed,
+                                    .row_ids = request.row_ids});
   oracle::Answer answer;
   answer.checkpoints = std::move(values.values);
   answer.tokens = std::move(values.tokens);

@@ -45,13 +45,13 @@ Tensor last_logits(const Tensor& logits) {
 }
 
 /// Runs rows that all have L tokens in every pass. `first_row` is the number of the first one.
-Answer together(const std::map<std::string, Tensor, std::less<>>& weights, const Request& request,
-                const IntTensor& prompt, const Passes& passes, std::int64_t first_row) {
+Answer together(const FindWeight& find, const Request& request, const IntTensor& prompt,
+                const Passes& passes, std::int64_t first_row) {
   const Exact math(request.act, request.sizes);
-  const auto find = [&](const TextWeight& weight, const std::string& id, const Shape& shape) {
-    return elements_of(weights, request.text, request.sizes, weight, id, shape);
+  const auto elements = [&](const TextWeight& weight, const std::string& id, const Shape& shape) {
+    return elements_of(find(id).get(), request.text, request.sizes, weight, id, shape);
   };
-  Walk<Exact> walk(request.text, request.sizes, math, find);
+  Walk<Exact> walk(request.text, request.sizes, math, elements);
   const SlotsByPass slots = slots_of(request.passes);
   Answer answer;
   IntTensor sampled_ids;
@@ -79,19 +79,19 @@ Answer together(const std::map<std::string, Tensor, std::less<>>& weights, const
 
 }  // namespace
 
-Answer run(const std::map<std::string, Tensor, std::less<>>& weights, const Request& of_text) {
+Answer run(const FindWeight& find, const Request& of_text) {
   const ModelText flat = flat_text(of_text.text);
   const Request request{flat,           of_text.sizes,  of_text.act,
                         of_text.prompt, of_text.passes, of_text.sampling,
                         of_text.seed,   of_text.unit,   of_text.row_ids};
   if (is_one_batch(request.passes))
-    return together(weights, request, request.prompt, request.passes, 0);
+    return together(find, request, request.prompt, request.passes, 0);
   const std::int64_t B = request.prompt.shape[0];
   Answer answer;
   std::vector<std::map<std::string, Tensor>> rows;
   for (std::int64_t b = 0; b < B; ++b) {
     const auto row = static_cast<size_t>(b);
-    Answer own = together(weights, request, ids_alone(request.prompt, row),
+    Answer own = together(find, request, ids_alone(request.prompt, row),
                           passes_alone(request.passes, row), b);
     for (const auto& [id, token] : own.tokens)
       answer.tokens.try_emplace(id, Shape{B}).first->second.data[row] = token.data[0];

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "oracle/walk/weights.h"
 #include "weights/base/error.h"
 #include "weights/base/tensor.h"
 #include "weights/model/numerics.h"
@@ -44,10 +45,10 @@ struct Answer {
 
 /// Runs a text on whole tensors, line by line of its flat form (weights/text/flat.h), whose lines
 /// are all among the values (docs/spec-model-text.md). Rows of unequal length run
-/// alone. `weights` by their ids in files, "layer0.wq", as stored for the run. Throws Error:
+/// alone. `find` returns weights as stored for the run. Throws Error:
 /// "weights_name" (none of this id), "weights_shape" (another number of elements), "oracle_range"
 /// (prompt and passes do not fit; a token outside the vocabulary; a shared prefix), "oracle_graph"
 /// (gather beyond its table, the maximum of nothing), "oracle_finite" (a value that is not finite).
-Answer run(const std::map<std::string, Tensor, std::less<>>& weights, const Request& request);
+Answer run(const FindWeight& find, const Request& request);
 
 }  // namespace shardproof::oracle::graph

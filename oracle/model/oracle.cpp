@@ -39,7 +39,7 @@ IntTensor row_tokens(IntTensor ids) {
 
 /// Runs all rows as one batch; each row must have L tokens in every pass.
 Answer together(const Model<Floats>& model, const Request& request) {
-  std::vector<Cache<Floats>> caches(model.layers.size());
+  std::vector<Cache<Floats>> caches(static_cast<size_t>(model.config.layers));
   Answer answer;
 
   const auto batch = static_cast<size_t>(request.passes.batch());
@@ -109,7 +109,8 @@ void check(const Weights& weights, const Request& request) {
 }
 
 Answer answer(const Weights& stored, const Request& request) {
-  const Model<Floats> model(stored.config(), find_in(stored.all()));
+  const auto find = [&](const std::string& id) { return stored.find(id); };
+  const Model<Floats> model(stored.config(), find, stored.on_demand());
   return is_one_batch(request.passes) ? together(model, request) : one_by_one(model, request);
 }
 

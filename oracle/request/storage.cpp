@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -76,13 +77,16 @@ Weights as_stored(const Weights& weights, NumberFormat type) {
     return weights;
   }
   if (type == NumberFormat::f32) return weights;
-  std::map<std::string, Tensor> tensors(weights.all().begin(), weights.all().end());
   if (type == NumberFormat::bf16) {
+    std::set<std::string> matrices;
     for (const WeightSpec& spec : weight_specs(config))
-      if (spec.matrix)
-        for (float& v : tensors.at(spec.name).data) v = bf16(v);
-    return {config, std::move(tensors)};
+      if (spec.matrix) matrices.insert(spec.name);
+    return weights.changed(config, [matrices](const std::string& name, Tensor& tensor) {
+      if (!matrices.contains(name)) return;
+      for (float& v : tensor.data) v = bf16(v);
+    });
   }
+  std::map<std::string, Tensor> tensors = weights.tensors();
   const ModelConfig kept = model_with_weights(config, type);
   const ModelRows* const rows = kept.rows.get();
   for (std::int64_t layer = 0; layer < config.layers; ++layer)

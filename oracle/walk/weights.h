@@ -1,6 +1,7 @@
 #pragma once
 
-#include <map>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,14 +12,14 @@
 
 namespace shardproof::oracle::graph {
 
-/// Weights by their ids in files, "layer0.wq".
-using WeightsById = std::map<std::string, Tensor, std::less<>>;
+/// Returns a weight by its id in files, "layer0.wq"; null if there is none.
+using FindWeight = std::function<std::shared_ptr<const Tensor>(const std::string& id)>;
 
 /// Returns the elements of a text's weight, whose id is `id`, in the shape that its lines read:
-/// tables of RoPE with a column for each channel. Throws Error: "weights_name" (none of this id),
+/// tables of RoPE with a column for each channel. Throws Error: "weights_name" (`stored` is null),
 /// "weights_shape" (another number of elements).
-std::vector<double> elements_of(const WeightsById& weights, const ModelText& text,
-                                const TextSizes& sizes, const TextWeight& weight,
-                                const std::string& id, const Shape& shape);
+std::vector<double> elements_of(const Tensor* stored, const ModelText& text, const TextSizes& sizes,
+                                const TextWeight& weight, const std::string& id,
+                                const Shape& shape);
 
 }  // namespace shardproof::oracle::graph

@@ -29,7 +29,7 @@ inline Weights int8_of(const ModelConfig& config, std::uint64_t seed) {
   std::map<std::string, Tensor> tensors;
   for (const WeightSpec& spec : weight_specs(config, NumberFormat::int8)) {
     if (!spec.int8 && !spec.scale) {
-      tensors.emplace(spec.name, whole.at(spec.name));
+      tensors.emplace(spec.name, *whole.at(spec.name));
       continue;
     }
     Tensor made(spec.shape);

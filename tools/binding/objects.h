@@ -16,6 +16,7 @@ namespace shardproof::binding {
 struct WeightsObject : ShardproofObject {
   explicit WeightsObject(Weights of) : weights(std::move(of)) {}
   Weights weights;
+  std::map<std::string, std::shared_ptr<const Tensor>> lent = {};  ///< whose data the caller has
 };
 
 /// A value of the unsharded model: f32 or i32.

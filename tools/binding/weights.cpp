@@ -58,17 +58,19 @@ char* shardproof_weights_list(ShardproofObject* object) noexcept {
     nlohmann::json tensors = nlohmann::json::array();
     for (const WeightSpec& spec : weight_specs(weights.config(), weights.stored_type()))
       tensors.push_back(
-          {{"name", spec.name}, {"dims", spec.dims}, {"shape", weights.at(spec.name).shape}});
+          {{"name", spec.name}, {"dims", spec.dims}, {"shape", weights.shape(spec.name)}});
     return nlohmann::json{{"model", with_text(print_model(weights.config()), weights.config())},
                           {"tensors", tensors}};
   });
 }
 
 const float* shardproof_weights_data(ShardproofObject* object, const char* name) noexcept {
-  const auto* const of = dynamic_cast<WeightsObject*>(object);
+  auto* const of = dynamic_cast<WeightsObject*>(object);
   if (of == nullptr) return nullptr;
-  const auto at = of->weights.all().find(name);
-  return at == of->weights.all().end() ? nullptr : at->second.data.data();
+  const std::shared_ptr<const Tensor> weight = of->weights.find(name);
+  if (weight == nullptr) return nullptr;
+  of->lent[name] = weight;
+  return weight->data.data();
 }
 
 char* shardproof_weights_save(ShardproofObject* object, const char* path) noexcept {

@@ -33,8 +33,9 @@ struct WeightsFlags {
 void save(const Weights& weights, const std::string& path) {
   save_weights(weights, path);
   std::int64_t elements = 0;
-  for (const auto& [name, tensor] : weights.all()) elements += element_count(tensor.shape);
-  fmt::print("{}: {} tensors, {} elements of {}{}\n", path, weights.all().size(), elements,
+  const std::vector<std::string> names = weights.names();
+  for (const std::string& name : names) elements += element_count(weights.shape(name));
+  fmt::print("{}: {} tensors, {} elements of {}{}\n", path, names.size(), elements,
              print_model(weights.config()),
              weights.stored_type() == NumberFormat::int8 ? ", int8 weights" : "");
 }
@@ -45,11 +46,8 @@ int generate(const WeightsFlags& o) {
     throw Error("case_c0", fmt::format("--seed '{}': a value has no spaces", o.seed));
   const std::uint64_t seed = parse_case("seed=" + o.seed).seed;
   require_replaceable(o.out, "weights_write");
-  // The tensors and the in-memory image of the file.
-  double bytes = 0.0;
-  for (const WeightSpec& spec : weight_specs(model))
-    bytes += 8.0 * static_cast<double>(element_count(spec.shape));
-  require_memory(bytes, "the weights and their file need about", "a smaller model fits");
+  require_memory(bytes_in_memory(weight_specs(model)), "the weights need about",
+                 "a smaller model fits");
   const Weights weights = generate_weights(model, seed);
   save(weights, o.out);
   return 0;
@@ -103,11 +101,9 @@ int fold_file(const WeightsFlags& o) {
   require_replaceable(o.out, "weights_write");
   const Weights weights = load_weights(o.file);
   require_keys(weights, "weights fold");
-  // The tensors before and after, and the image of the file.
-  double bytes = 0.0;
-  for (const auto& [name, tensor] : weights.all())
-    bytes += 12.0 * static_cast<double>(element_count(tensor.shape));
-  require_memory(bytes, "the weights, what they are folded to and the file need about",
+  // The tensors before and after.
+  require_memory(2.0 * bytes_in_memory(weight_specs(weights.config(), weights.stored_type())),
+                 "the weights and what they are folded to need about",
                  "a file of a smaller model fits");
   save(fold(weights), o.out);
   return 0;
@@ -132,7 +128,8 @@ int inspect(const WeightsFlags& o) {
     const NumberFormat type = spec.int8 && weights.stored_type() == NumberFormat::int8
                                   ? NumberFormat::int8
                                   : NumberFormat::f32;
-    const Tensor& t = weights.at(spec.name);
+    const std::shared_ptr<const Tensor> weight = weights.at(spec.name);
+    const Tensor& t = *weight;
     double least = t.data[0], most = t.data[0], squares = 0.0;
     for (float v : t.data) {
       least = std::min(least, static_cast<double>(v));

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,22 +52,21 @@ Weights fold(const Weights& weights) {
                             "model without softmax=base2",
                             print_model(config)));
   const bool int8 = weights.stored_type() == NumberFormat::int8;
-  std::map<std::string, Tensor> tensors(weights.all().begin(), weights.all().end());
   config.softmax = Softmax::base2;
   validate(config);
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    // Two matrices of one contraction share a scale, which is folded once.
-    std::set<std::string_view> done;
+  std::map<std::string, double> factors;  // by the id of the weight
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
     for (const Factor& one : factors_of(config)) {
       const WeightRow* row = weight_row(one.name);
       if (!row->in_model(config) || (!row->per_layer && layer > 0)) continue;
+      // Two matrices of one contraction share a scale, which is folded once.
       if (const WeightRow* const scale = int8 ? scale_of(config, one.name) : nullptr) row = scale;
-      if (!done.insert(row->name).second) continue;
-      const auto at = tensors.find(weight_id(layer, row->name));
-      if (at != tensors.end()) multiply(at->second, one.factor);
+      factors.emplace(weight_id(layer, row->name), one.factor);
     }
-  }
-  Weights folded(std::move(config), std::move(tensors), weights.stored_type());
+  Weights folded = weights.changed(
+      config, [factors = std::move(factors)](const std::string& name, Tensor& tensor) {
+        if (const auto at = factors.find(name); at != factors.end()) multiply(tensor, at->second);
+      });
   validate(folded);
   return folded;
 }

@@ -10,9 +10,9 @@
 #include "weights/base/error.h"
 #include "weights/model/registry.h"
 #include "weights/storage/detail/philox.h"
+#include "weights/storage/detail/text_sources.h"
 #include "weights/storage/detail/weight_source.h"
 #include "weights/storage/fold.h"
-#include "weights/storage/text_weights.h"
 #include "weights/text/text_model.h"
 #include "weights/text/text_weights.h"
 
@@ -55,29 +55,30 @@ std::int64_t ranged(std::uint32_t word, std::int64_t low, std::int64_t high) {
   return low + static_cast<std::int64_t>((word * count) >> 32);
 }
 
-Weights generate_weights(const ModelConfig& config, std::uint64_t seed) {
+Weights generate_weights(const ModelConfig& config, std::uint64_t seed, std::size_t room) {
   validate(config);
-  if (const TextModel* const of_text = text_model(config)) {
-    auto tensors = generate_text_weights(of_text->text(), of_text->sizes(), seed);
-    for (const WeightSpec& spec : weight_specs(config)) {
-      const TextWeight* const weight = of_text->weight_of_file(spec.name);
-      if (weight == nullptr || !is_rope_table(weight->kind)) continue;
-      const float rest = weight->kind == TextWeightKind::cosines ? 1.0F : 0.0F;
-      Tensor& table = tensors.at(spec.name);
-      table = table_of_pairs(*weight, table, spec.shape, rest);
-    }
-    return {config, {tensors.begin(), tensors.end()}};
-  }
-  if (config.softmax == Softmax::base2) {
+  if (config.rows == nullptr && config.softmax == Softmax::base2) {
     ModelConfig plain = config;
     plain.softmax = Softmax::base_e;
-    return fold(generate_weights(plain, seed));
+    return fold(generate_weights(plain, seed, room));
   }
-  std::map<std::string, Tensor> tensors;
+  std::map<std::string, WeightSource> sources;
+  std::map<std::string, Shape> shapes;
   for (const WeightSpec& spec : weight_specs(config)) {
-    tensors.emplace(spec.name, generate_weight(source_of(config, spec), seed));
+    shapes.emplace(spec.name, spec.shape);
+    if (config.rows == nullptr) sources.emplace(spec.name, source_of(config, spec));
   }
-  return {config, std::move(tensors)};
+  const TextModel* const of_text = text_model(config);
+  if (of_text != nullptr) sources = text_weight_sources(of_text->text(), of_text->sizes());
+  const auto read = [sources = std::move(sources), shapes, config, seed](const std::string& name) {
+    Tensor tensor = generate_weight(sources.at(name), seed);
+    const TextModel* const model = text_model(config);
+    const TextWeight* const weight = model != nullptr ? model->weight_of_file(name) : nullptr;
+    if (weight == nullptr || !is_rope_table(weight->kind)) return tensor;
+    const float rest = weight->kind == TextWeightKind::cosines ? 1.0F : 0.0F;
+    return table_of_pairs(*weight, tensor, shapes.at(name), rest);
+  };
+  return {config, shapes, read, NumberFormat::f32, room};
 }
 
 IntTensor generate_prompt(const ModelConfig& config, std::uint64_t seed, std::int64_t batch,

@@ -23,9 +23,11 @@ std::int64_t ranged(std::uint32_t word, std::int64_t low, std::int64_t high);
 /// Generates weights from a seed: integers times powers of two, exactly representable in f32; libm
 /// is used only for the RoPE tables ((float)cos, (float)sin of pos·theta^(−2j/Q) in f64). A base-2
 /// model's weights are the plain model's, folded (weights/storage/fold.h). Channel scales spread
-/// over about 10×, so that a permuted or dropped shard is visible (docs/spec.md section 2). Throws
-/// what validate(config) throws.
-Weights generate_weights(const ModelConfig& config, std::uint64_t seed);
+/// over about 10×, so that a permuted or dropped shard is visible (docs/spec.md section 2). Weights
+/// of more than `room` bytes are generated when they are asked for. Throws what validate(config)
+/// throws.
+Weights generate_weights(const ModelConfig& config, std::uint64_t seed,
+                         std::size_t room = Weights::kRoom);
 
 /// Generates a case's prompt, int32 [batch, length]: Philox(seed, "prompt", row, position) mod V;
 /// rows differ. Ids of a prefix are Philox(seed, "prefix", its number, position) mod V in all its

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <new>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -52,26 +54,27 @@ std::vector<std::int8_t> int8_of(const Tensor& codes) {
 /// Reads a weights file; nothing is read before all declared sizes were found acceptable.
 class WeightsFile {
  public:
-  explicit WeightsFile(const fs::path& path) : path_(path.string()), root_(open()) {}
+  /// Checks the whole file; of weights that are read on demand each is read again.
+  static Weights read(const std::shared_ptr<const WeightsFile>& file, std::size_t room) {
+    std::map<std::string, Shape> shapes;
+    for (const auto& [name, spec] : file->specs_) shapes.emplace(name, spec.shape);
+    const auto read = [file](const std::string& name) { return file->checked(name); };
+    Weights weights(*file->config_, std::move(shapes), read, file->type_, room);
+    if (weights.on_demand())
+      for (const auto& [name, spec] : file->specs_) file->checked(name);
+    return weights;
+  }
 
-  Weights read() {
+  explicit WeightsFile(const fs::path& path) : path_(path.string()), root_(open()) {
     if (text(root_, "format") != kFormatName)
       refuse("weights_open", "is not a Shardproof weights file");
     type_ = stored_type();
-    const ModelConfig config = model();
-    const std::vector<WeightSpec> specs = weight_specs(config, type_);
+    config_ = model();
+    const std::vector<WeightSpec> specs = weight_specs(*config_, type_);
     check_names(specs);
     check_sizes(specs);
     for (const WeightSpec& spec : specs) check_inflation(spec);
-    std::map<std::string, Tensor> tensors;
-    for (const WeightSpec& spec : specs) tensors.emplace(spec.name, tensor(spec));
-    Weights weights(config, std::move(tensors), type_);
-    try {
-      validate(weights);
-    } catch (const Error& error) {
-      refuse(error.label(), error.message());
-    }
-    return weights;
+    for (const WeightSpec& spec : specs) specs_.emplace(spec.name, spec);
   }
 
  private:
@@ -178,7 +181,7 @@ class WeightsFile {
                          declared, size_, kCompression, show_bytes(static_cast<double>(kSpare))));
     // HDF5 doubles its buffer for inflated data, and holds it beside the stored data.
     require_memory(
-        static_cast<double>(declared) + 3.0 * static_cast<double>(chunk) +
+        bytes_in_memory(specs) + 4.0 * static_cast<double>(chunk) +
             static_cast<double>(Hdf5Dataset::kChunkKeeping) * static_cast<double>(chunks),
         fmt::format("{:?} declares weights that need about", path_),
         "a file of a smaller model fits");
@@ -203,6 +206,17 @@ class WeightsFile {
     if (!object.is(H5I_DATASET))
       refuse("weights_name", fmt::format("holds {}, but not as a dataset", spec.name));
     return Hdf5Dataset(std::move(object));
+  }
+
+  Tensor checked(const std::string& name) const {
+    const WeightSpec& spec = specs_.at(name);
+    Tensor read = tensor(spec);
+    try {
+      validate(spec, read, type_);
+    } catch (const Error& error) {
+      refuse(error.label(), error.message());
+    }
+    return read;
   }
 
   Tensor tensor(const WeightSpec& spec) const {
@@ -277,6 +291,8 @@ class WeightsFile {
   Hdf5Silence silence_;  // precedes root_, so that closing the file is silent, too
   Hdf5Object root_;
   NumberFormat type_ = NumberFormat::f32;
+  std::optional<ModelConfig> config_;
+  std::map<std::string, WeightSpec> specs_;
 };
 
 }  // namespace
@@ -292,12 +308,12 @@ void save_weights(const Weights& weights, const fs::path& path) {
     root.put("version", weights_format(weights.stored_type()));
     root.put("model", print_model(weights.config()));
     for (const WeightSpec& spec : weight_specs(weights.config(), weights.stored_type())) {
-      const Tensor& tensor = weights.at(spec.name);
+      const std::shared_ptr<const Tensor> weight = weights.at(spec.name);
       constexpr auto kHow = Hdf5Writer::Storage::checked;
       Hdf5Writer::Object data =
           is_codes(spec, weights.stored_type())
-              ? file.dataset(root, spec.name, tensor.shape, int8_of(tensor), kHow)
-              : file.dataset(root, spec.name, tensor.shape, tensor.data, kHow);
+              ? file.dataset(root, spec.name, weight->shape, int8_of(*weight), kHow)
+              : file.dataset(root, spec.name, weight->shape, weight->data, kHow);
       data.put("dims", spec.dims);
       data.close();
     }
@@ -305,6 +321,8 @@ void save_weights(const Weights& weights, const fs::path& path) {
   file.write();
 }
 
-Weights load_weights(const fs::path& path) { return WeightsFile(path).read(); }
+Weights load_weights(const fs::path& path, std::size_t room) {
+  return WeightsFile::read(std::make_shared<const WeightsFile>(path), room);
+}
 
 }  // namespace shardproof

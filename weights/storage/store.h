@@ -23,7 +23,8 @@ void save_weights(const Weights& weights, const std::filesystem::path& path);
 /// than a file of its size can hold), "memory_c1" (declaring more than this process may use),
 /// "weights_version", "weights_model", "weights_name", "weights_shape", "weights_type",
 /// "weights_checksum" (corrupt data), "weights_value" (as validate: tensor and index named). A file
-/// of version 2 gives int8 weights.
-Weights load_weights(const std::filesystem::path& path);
+/// of version 2 gives int8 weights. Weights of more than `room` bytes are read again when they are
+/// asked for.
+Weights load_weights(const std::filesystem::path& path, std::size_t room = Weights::kRoom);
 
 }  // namespace shardproof

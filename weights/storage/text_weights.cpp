@@ -1,14 +1,16 @@
 #include "weights/storage/text_weights.h"
 
+#include <utility>
+
+#include "weights/storage/detail/text_sources.h"
 #include "weights/storage/detail/weight_source.h"
 #include "weights/text/text_weights.h"
 
 namespace shardproof {
 
-std::map<std::string, Tensor, std::less<>> generate_text_weights(const ModelText& text,
-                                                                 const TextSizes& sizes,
-                                                                 std::uint64_t seed) {
-  std::map<std::string, Tensor, std::less<>> weights;
+std::map<std::string, WeightSource> text_weight_sources(const ModelText& text,
+                                                        const TextSizes& sizes) {
+  std::map<std::string, WeightSource> sources;
   std::map<std::string, const TextWeight*> declared;
   for (const TextSection section : kTextSections)
     for (const TextWeight& weight : text.section(section).weights)
@@ -23,8 +25,17 @@ std::map<std::string, Tensor, std::less<>> generate_text_weights(const ModelText
       source.rotated = sizes.number(words[1]);
       source.theta = sizes.number(words[2]);
     }
-    weights.emplace(spec.id, generate_weight(source, seed));
+    sources.emplace(spec.id, std::move(source));
   }
+  return sources;
+}
+
+std::map<std::string, Tensor, std::less<>> generate_text_weights(const ModelText& text,
+                                                                 const TextSizes& sizes,
+                                                                 std::uint64_t seed) {
+  std::map<std::string, Tensor, std::less<>> weights;
+  for (const auto& [id, source] : text_weight_sources(text, sizes))
+    weights.emplace(id, generate_weight(source, seed));
   return weights;
 }
 

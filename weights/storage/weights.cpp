@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "weights/base/bf16.h"
@@ -44,11 +47,107 @@ void require_each(const WeightSpec& spec, const Tensor& tensor, std::string_view
 
 }  // namespace
 
+/// The tensors, by name: all in memory, or read on demand.
+class Weights::Store {
+ public:
+  explicit Store(std::map<std::string, Tensor> tensors) {
+    for (auto& [name, tensor] : tensors) {
+      Entry& entry = entries_[name];
+      entry.shape = tensor.shape;
+      entry.tensor = std::make_shared<const Tensor>(std::move(tensor));
+    }
+  }
+  Store(std::map<std::string, Shape> shapes, ReadWeight read, std::size_t room)
+      : read_(std::move(read)), room_(room) {
+    for (auto& [name, shape] : shapes) entries_[name].shape = std::move(shape);
+  }
+
+  bool on_demand() const { return read_ != nullptr; }
+  std::size_t room() const { return room_; }
+  const auto& entries() const { return entries_; }
+
+  const Shape* shape(std::string_view name) const {
+    const auto found = entries_.find(name);
+    return found == entries_.end() ? nullptr : &found->second.shape;
+  }
+
+  std::shared_ptr<const Tensor> find(std::string_view name) {
+    const auto found = entries_.find(name);
+    if (found == entries_.end()) return nullptr;
+    Entry& entry = found->second;
+    if (!on_demand()) return entry.tensor;
+    const std::lock_guard lock(mutex_);
+    entry.turn = ++turn_;
+    if (entry.tensor == nullptr) entry.tensor = entry.lent.lock();
+    if (entry.tensor == nullptr) {
+      make_room(bytes_of(entry));
+      entry.tensor = std::make_shared<const Tensor>(read_(found->first));
+      entry.lent = entry.tensor;
+    }
+    std::shared_ptr<const Tensor> tensor = entry.tensor;
+    if (bytes_of(entry) > room_) entry.tensor = nullptr;  // in memory as long as it is lent
+    return tensor;
+  }
+
+  /// Returns a copy, for which no room is taken.
+  Tensor copy(const std::string& name) const {
+    return on_demand() ? read_(name) : *entries_.find(name)->second.tensor;
+  }
+
+ private:
+  struct Entry {
+    Shape shape;
+    std::shared_ptr<const Tensor> tensor = nullptr;
+    std::weak_ptr<const Tensor> lent = {};  // of weights on demand
+    std::uint64_t turn = 0;                 // when it was asked for last
+  };
+
+  static std::size_t bytes_of(const Entry& entry) {
+    return static_cast<std::size_t>(element_count(entry.shape)) * sizeof(float);
+  }
+
+  /// Gives up the tensors that were used longest ago until so many bytes more fit.
+  void make_room(std::size_t bytes) {
+    std::size_t all = bytes;
+    std::vector<Entry*> by_turn;
+    for (auto& [name, entry] : entries_) {
+      if (!entry.lent.expired()) all += bytes_of(entry);
+      if (entry.tensor != nullptr) by_turn.push_back(&entry);
+    }
+    std::sort(by_turn.begin(), by_turn.end(),
+              [](const Entry* a, const Entry* b) { return a->turn < b->turn; });
+    for (Entry* const entry : by_turn) {
+      if (all <= room_) return;
+      entry->tensor = nullptr;
+      if (entry->lent.expired()) all -= bytes_of(*entry);
+    }
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, Entry, std::less<>> entries_;
+  ReadWeight read_;  // null: all are in memory
+  std::size_t room_ = 0;
+  std::uint64_t turn_ = 0;
+};
+
 Weights::Weights(ModelConfig config, std::map<std::string, Tensor> tensors, NumberFormat type)
+    : config_(std::move(config)),
+      type_(type),
+      store_(std::make_shared<Store>(std::move(tensors))) {}
+
+Weights::Weights(ModelConfig config, std::map<std::string, Shape> shapes, ReadWeight read,
+                 NumberFormat type, std::size_t room)
     : config_(std::move(config)), type_(type) {
-  std::map<std::string, Tensor, std::less<>> of;
-  of.merge(tensors);
-  tensors_ = std::make_shared<const std::map<std::string, Tensor, std::less<>>>(std::move(of));
+  std::size_t bytes = 0;
+  for (const auto& [name, shape] : shapes)
+    bytes += static_cast<std::size_t>(element_count(shape)) * sizeof(float);
+  if (bytes > room) {
+    store_ = std::make_shared<Store>(std::move(shapes), std::move(read), room);
+    return;
+  }
+  std::map<std::string, Tensor> tensors;
+  for (const auto& [name, shape] : shapes) tensors.emplace(name, read(name));
+  store_ = std::make_shared<Store>(std::move(tensors));
 }
 
 Weights Weights::with_config(ModelConfig config) const {
@@ -57,46 +156,101 @@ Weights Weights::with_config(ModelConfig config) const {
   return of;
 }
 
-const Tensor& Weights::at(std::string_view name) const {
-  const auto found = tensors_->find(name);
-  if (found == tensors_->end()) {
-    throw Error("weights_name", fmt::format("{} has no weight {:?}", print_model(config_), name));
+Weights Weights::changed(ModelConfig config,
+                         std::function<void(const std::string&, Tensor&)> change) const {
+  std::map<std::string, Shape> shapes;
+  for (const auto& [name, entry] : store_->entries()) shapes.emplace(name, entry.shape);
+  const auto read = [store = store_, change = std::move(change)](const std::string& name) {
+    Tensor tensor = store->copy(name);
+    change(name, tensor);
+    return tensor;
+  };
+  if (on_demand()) return {std::move(config), std::move(shapes), read, type_, store_->room()};
+  std::map<std::string, Tensor> tensors;
+  for (const auto& [name, shape] : shapes) tensors.emplace(name, read(name));
+  return {std::move(config), std::move(tensors), type_};
+}
+
+std::shared_ptr<const Tensor> Weights::find(std::string_view name) const {
+  return store_->find(name);
+}
+
+std::shared_ptr<const Tensor> Weights::at(std::string_view name) const {
+  if (auto found = find(name)) return found;
+  throw Error("weights_name", fmt::format("{} has no weight {:?}", print_model(config_), name));
+}
+
+const Shape& Weights::shape(std::string_view name) const {
+  if (const Shape* const found = store_->shape(name)) return *found;
+  throw Error("weights_name", fmt::format("{} has no weight {:?}", print_model(config_), name));
+}
+
+bool Weights::contains(std::string_view name) const { return store_->shape(name) != nullptr; }
+
+bool Weights::on_demand() const { return store_->on_demand(); }
+
+std::vector<std::string> Weights::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : store_->entries()) names.push_back(name);
+  return names;
+}
+
+std::map<std::string, Tensor> Weights::tensors() const {
+  std::map<std::string, Tensor> tensors;
+  for (const std::string& name : names()) tensors.emplace(name, store_->copy(name));
+  return tensors;
+}
+
+double bytes_in_memory(const std::vector<WeightSpec>& specs) {
+  double all = 0.0, largest = 0.0;
+  for (const WeightSpec& spec : specs) {
+    const double bytes = sizeof(float) * static_cast<double>(element_count(spec.shape));
+    all += bytes;
+    largest = std::max(largest, bytes);
   }
-  return found->second;
+  return std::min(all, static_cast<double>(Weights::kRoom) + largest);
+}
+
+void validate(const WeightSpec& spec, const Tensor& tensor, NumberFormat type) {
+  if (tensor.shape != spec.shape ||
+      std::cmp_not_equal(tensor.data.size(), element_count(spec.shape))) {
+    throw Error("weights_shape", fmt::format("{} must be {} [{}], it is [{}] with {} elements",
+                                             spec.name, spec.dims, fmt::join(spec.shape, ", "),
+                                             fmt::join(tensor.shape, ", "), tensor.data.size()));
+  }
+  require_finite(spec.name, tensor);
+  if (type == NumberFormat::int8 && spec.int8)
+    require_each(spec, tensor, "a code is a whole number from -127 to 127", [](float code) {
+      return std::abs(code) <= 127.0F && std::nearbyint(code) == code &&
+             !(code == 0.0F && std::signbit(code));
+    });
+  if (spec.scale)
+    require_each(spec, tensor, "a scale is above 0", [](float scale) { return scale > 0.0F; });
 }
 
 void validate(const Weights& weights) {
-  const bool int8 = weights.stored_type() == NumberFormat::int8;
-  const std::vector<WeightSpec> specs = weight_specs(weights.config(), weights.stored_type());
-  std::map<std::string, const WeightSpec*, std::less<>> legal;
-  for (const WeightSpec& spec : specs) legal.emplace(spec.name, &spec);
-  for (const auto& [name, tensor] : weights.all()) {
+  const NumberFormat type = weights.stored_type();
+  const std::vector<WeightSpec> specs = weight_specs(weights.config(), type);
+  std::set<std::string_view> legal;
+  for (const WeightSpec& spec : specs) legal.insert(spec.name);
+  for (const std::string& name : weights.names()) {
     if (!legal.contains(name)) {
       throw Error("weights_name",
                   fmt::format("{:?} is not a weight of {}", name, print_model(weights.config())));
     }
   }
   for (const WeightSpec& spec : specs) {
-    const auto found = weights.all().find(spec.name);
-    if (found == weights.all().end()) {
+    if (!weights.contains(spec.name)) {
       throw Error("weights_name",
                   fmt::format("{} of {} is missing", spec.name, print_model(weights.config())));
     }
-    const Tensor& tensor = found->second;
-    if (tensor.shape != spec.shape ||
-        std::cmp_not_equal(tensor.data.size(), element_count(spec.shape))) {
-      throw Error("weights_shape", fmt::format("{} must be {} [{}], it is [{}] with {} elements",
-                                               spec.name, spec.dims, fmt::join(spec.shape, ", "),
-                                               fmt::join(tensor.shape, ", "), tensor.data.size()));
+    if (!weights.on_demand()) {
+      validate(spec, *weights.at(spec.name), type);
+    } else if (const Shape& shape = weights.shape(spec.name); shape != spec.shape) {
+      throw Error("weights_shape",
+                  fmt::format("{} must be {} [{}], it is [{}]", spec.name, spec.dims,
+                              fmt::join(spec.shape, ", "), fmt::join(shape, ", ")));
     }
-    require_finite(spec.name, tensor);
-    if (int8 && spec.int8)
-      require_each(spec, tensor, "a code is a whole number from -127 to 127", [](float code) {
-        return std::abs(code) <= 127.0F && std::nearbyint(code) == code &&
-               !(code == 0.0F && std::signbit(code));
-      });
-    if (spec.scale)
-      require_each(spec, tensor, "a scale is above 0", [](float scale) { return scale > 0.0F; });
   }
 }
 
@@ -107,15 +261,15 @@ Weights stored_as(const Weights& weights, NumberFormat type) {
         fmt::format("the weights are kept as int8, and the case says weights={}; legal: int8",
                     to_string(type)));
   if (type != NumberFormat::bf16) return weights;
-  std::map<std::string, Tensor> tensors(weights.all().begin(), weights.all().end());
-  for (const WeightSpec& spec : weight_specs(weights.config())) {
-    if (!spec.matrix) continue;
-    const auto found = tensors.find(spec.name);
-    if (found == tensors.end()) continue;
-    for (float& value : found->second.data) value = round_to_bf16(value);
-    require_finite(spec.name + " as bf16: ", found->second);
-  }
-  return {weights.config(), std::move(tensors)};
+  std::set<std::string, std::less<>> matrices;
+  for (const WeightSpec& spec : weight_specs(weights.config()))
+    if (spec.matrix) matrices.insert(spec.name);
+  return weights.changed(weights.config(),
+                         [matrices = std::move(matrices)](const std::string& name, Tensor& tensor) {
+                           if (!matrices.contains(name)) return;
+                           for (float& value : tensor.data) value = round_to_bf16(value);
+                           require_finite(name + " as bf16: ", tensor);
+                         });
 }
 
 }  // namespace shardproof

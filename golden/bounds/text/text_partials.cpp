@@ -111,7 +111,7 @@ std::optional<std::vector<IntervalTensor>> TextReplay::expected_partials(const s
                                       ? "layer" + std::to_string(place.layer) + "." + file
                                       : file;
       IntervalTensor value(own);
-      value.center = oracle::graph::elements_of(weights_.all(), lines_.text(),
+      value.center = oracle::graph::elements_of(weights_.find(in_file).get(), lines_.text(),
                                                 lines_.model().sizes(), *weight, in_file, own);
       return Factor{weight->letters, std::move(value)};
     }

@@ -163,7 +163,7 @@ void TextReplay::derive(bool exactly) {
   });
   const auto weights = [&](const TextWeight& weight, const std::string& id, const Shape& shape) {
     std::vector<Estimate> elements;
-    for (const double v : oracle::graph::elements_of(weights_.all(), lines_.text(),
+    for (const double v : oracle::graph::elements_of(weights_.find(id).get(), lines_.text(),
                                                      lines_.model().sizes(), weight, id, shape))
       elements.push_back(IntervalMath::number(v));
     return elements;

@@ -94,12 +94,12 @@ Replay::Place Replay::place_of(const std::string& id) const {
   throw Error("bounds_c1", fmt::format("the model has no value \"{}\" that bounds hold", id));
 }
 
-const Tensor& Replay::matrix(std::int64_t layer, std::string_view name) const {
+std::shared_ptr<const Tensor> Replay::matrix(std::int64_t layer, std::string_view name) const {
   return weights_.at(weight_id(layer, name));
 }
 
 IntervalTensor Replay::weight(std::int64_t layer, std::string_view name) const {
-  return IntervalTensor(matrix(layer, name));
+  return IntervalTensor(*matrix(layer, name));
 }
 
 bool is_matrix_product(std::string_view name) {
@@ -279,7 +279,7 @@ IntervalTensor Replay::compute(const Making& m) {
 
 IntervalTensor Replay::embed(const Making& m, Stage stage) const {
   const Place& p = m.at;
-  const Tensor& table = weights_.at(composite(p.name).weights[0]);
+  const auto table = weights_.at(composite(p.name).weights[0]);
   const auto given = ids_.find(p.pass);
   const PassPlan& plan = pass(p.pass);
   if (given == ids_.end() || given->second.shape != Shape{plan.batch(), plan.L})
@@ -297,7 +297,7 @@ IntervalTensor Replay::embed(const Making& m, Stage stage) const {
     }
     if (id < 0 || id >= config_.V)
       throw Error("bounds_c1", fmt::format("{} has no token {}", p.pass, id));
-    Number row{static_cast<double>(table.data[at(id) * E + i % E]), 0.0, 0.0};
+    Number row{static_cast<double>(table->data[at(id) * E + i % E]), 0.0, 0.0};
     // A sharded lookup adds a row and zeros: rounding it again on the wire changes nothing.
     if (m.by.wire_roundings > 0) row = rounded_if(row, Rounds::some, m.by.wire);
     if (stage == Stage::raw) {

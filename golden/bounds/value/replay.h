@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -103,6 +104,7 @@ class Replay : public Derivation {
   };
   /// Inputs of each_sum for a product with one matrix or two, and of the steps that follow it.
   struct Product {
+    std::vector<std::shared_ptr<const Tensor>> matrices;  // of the terms
     std::vector<MatrixTerm> terms;
     std::vector<std::size_t> rows;
     std::size_t columns = 0;
@@ -141,7 +143,7 @@ class Replay : public Derivation {
   DeclaredArithmetic arithmetic(const Place& at) const;
   IntervalTensor compute(const Making& m);
   IntervalTensor weight(std::int64_t layer, std::string_view name) const;
-  const Tensor& matrix(std::int64_t layer, std::string_view name) const;
+  std::shared_ptr<const Tensor> matrix(std::int64_t layer, std::string_view name) const;
 
   IntervalTensor embed(const Making& m, Stage stage) const;
   IntervalTensor normalize(const Making& m);

@@ -25,8 +25,8 @@ IntervalTensor Replay::rotate(const Making& m) {
   const Place& p = m.at;
   const IntervalTensor& x = fusible(operand_of(p, 0));
   const std::vector<std::string>& tables = composite(p.name).weights;
-  const IntervalTensor cosines = IntervalTensor(weights_.at(tables[0])),
-                       sines = IntervalTensor(weights_.at(tables[1]));
+  const IntervalTensor cosines = IntervalTensor(*weights_.at(tables[0])),
+                       sines = IntervalTensor(*weights_.at(tables[1]));
   const PassPlan& plan = pass(p.pass);
   const std::size_t L = at(x.shape[1]), heads = at(x.shape[2]), Q = at(x.shape[3]);
   const std::size_t pairs = at(cosines.shape[1]);
@@ -121,7 +121,7 @@ Number Replay::score(const Making& m, const Composite& of, const IntervalSum& su
   scale.worst *= 2, scale.likely *= 2;
   s = by.times(s, scale);
   if (of.weights.empty()) return s;
-  const auto slope = static_cast<double>(weights_.at(of.weights[0]).data[head]);
+  const auto slope = static_cast<double>(weights_.at(of.weights[0])->data[head]);
   const Number back{static_cast<double>(key) - static_cast<double>(query), 0.0, 0.0};
   return by.plus(s, by.times({slope, 0.0, 0.0}, back));
 }

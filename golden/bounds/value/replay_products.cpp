@@ -114,11 +114,12 @@ Replay::Product Replay::product_of(const Place& p, const DeclaredArithmetic& by)
   const bool logits = is_logits(p);
   for (std::size_t t = 0; t < of.operands.size(); ++t) {
     const IntervalTensor& x = operand(operand_of(p, t));
-    const Tensor& w = matrix(p.layer, of.weights[t]);
+    const std::shared_ptr<const Tensor> w = matrix(p.layer, of.weights[t]);
     const std::size_t rows = at(x.shape[0] * x.shape[1]);
-    product.terms.push_back({&x, &w.data, x.size() / std::max<std::size_t>(rows, 1), logits});
-    product.columns = w.data.size() / product.terms.back().width;
+    product.terms.push_back({&x, &w->data, x.size() / std::max<std::size_t>(rows, 1), logits});
+    product.columns = w->data.size() / product.terms.back().width;
     product.rows.resize(rows);
+    product.matrices.push_back(w);
   }
   std::iota(product.rows.begin(), product.rows.end(), std::size_t{0});
   const Shape& x = product.terms[0].x->shape;

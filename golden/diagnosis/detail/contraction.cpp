@@ -50,7 +50,7 @@ class Reader {
   }
 
   /// Returns a weight of the last dims, once for each row; null if the word is none.
-  const Tensor* of_columns(const std::string& name) const {
+  std::shared_ptr<const Tensor> of_columns(const std::string& name) const {
     const TextWeight* const weight = step_.weight(name);
     const bool fits =
         weight != nullptr && !weight->letters.empty() && result_.ends_with(weight->letters);
@@ -64,7 +64,7 @@ class Reader {
   }
 
   bool add(const std::vector<Expression>& args) {
-    const Tensor* const bias = of_columns(args[1].text);
+    const std::shared_ptr<const Tensor> bias = of_columns(args[1].text);
     if (bias == nullptr || !peel(args[0])) return false;
     c_.biases.push_back({step_.file(args[1].text), repeated(*bias)});
     return true;
@@ -72,7 +72,7 @@ class Reader {
 
   bool scale(const std::vector<Expression>& args) {
     const std::string& by = args[1].text;
-    const Tensor* const weight = of_columns(by);
+    const std::shared_ptr<const Tensor> weight = of_columns(by);
     const std::optional<double> number = step_.number(args[1]);
     if ((weight == nullptr && !number) || !peel(args[0])) return false;
     if (!c_.scales.empty() || !c_.biases.empty()) return false;

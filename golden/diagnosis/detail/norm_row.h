@@ -29,7 +29,7 @@ class NormRow {
   const Question* q_;
   std::size_t E_ = 0;
   const bounds::IntervalTensor* x_;
-  const Tensor *gain_ = nullptr, *bias_ = nullptr;
+  std::shared_ptr<const Tensor> gain_, bias_;
   bool centered_ = false;
   double eps_ = 0.0;
 };

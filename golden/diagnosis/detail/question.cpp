@@ -271,10 +271,8 @@ bounds::IntervalTensor Question::under(const Change& change) const {
       change, [this](const std::string& id) -> const bounds::IntervalTensor& { return value(id); });
 }
 
-const Tensor* Question::weight(std::string_view id) const {
-  const auto& all = replay_->weights().all();
-  const auto found = all.find(id);
-  return found == all.end() ? nullptr : &found->second;
+std::shared_ptr<const Tensor> Question::weight(std::string_view id) const {
+  return replay_->weights().find(id);
 }
 
 std::string Question::weight_id(std::string_view file) const {

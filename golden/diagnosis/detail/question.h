@@ -160,7 +160,8 @@ class Question {
   using Change = Step::Change;
   /// Returns the value that follows under an edit of its step.
   bounds::IntervalTensor under(const Change& change) const;
-  const Tensor* weight(std::string_view id) const;  ///< null if there is none
+  /// Null if there is none.
+  std::shared_ptr<const Tensor> weight(std::string_view id) const;
   /// Returns the weight's id in this layer: "layer1.wq".
   std::string weight_id(std::string_view name) const;
 

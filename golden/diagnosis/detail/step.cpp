@@ -202,9 +202,14 @@ class Step::Run {
         as.parameters[0] = other_pairs(as.parameters[0]);
       Value v{as.letters, at_.shape_of(as.letters), {}};
       const std::string id = step_.weight_id(as);
-      const WeightsById& all =
-          change_.weights.contains(id) ? change_.weights : step_.derivation_.weights().all();
-      for (const double w : oracle::graph::elements_of(all, lines_.text(), sizes_, as, id, v.shape))
+      const auto other = change_.weights.find(id);
+      const auto own =
+          other != change_.weights.end() ? nullptr : step_.derivation_.weights().find(id);
+      const Tensor* const stored = own != nullptr                   ? own.get()
+                                   : other != change_.weights.end() ? &other->second
+                                                                    : nullptr;
+      for (const double w :
+           oracle::graph::elements_of(stored, lines_.text(), sizes_, as, id, v.shape))
         v.data.push_back(IntervalMath::number(w));
       names_[name] = std::move(v);
       return;

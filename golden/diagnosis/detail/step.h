@@ -25,7 +25,6 @@ inline bool is_call(const Expression& e, ModelOp op) {
 class Step {
  public:
   using Place = bounds::Derivation::Place;
-  using WeightsById = std::map<std::string, Tensor, std::less<>>;
   /// Returns an operand by its id.
   using Operand = std::function<const bounds::IntervalTensor&(const std::string& id)>;
 
@@ -71,7 +70,7 @@ class Step {
 
   /// An edit of the step: other weights, operands, positions, arithmetic, numbers or lines.
   struct Change {
-    WeightsById weights = {};
+    std::map<std::string, Tensor> weights = {};
     std::vector<std::pair<std::string, bounds::IntervalTensor>> values = {};
     std::optional<PassPlan> pass = std::nullopt;
     std::optional<bounds::DeclaredArithmetic> declared = std::nullopt;

@@ -3,15 +3,14 @@
 #include "engine/run/dim_padding.h"
 #include "weights/base/memory.h"
 #include "weights/model/registry.h"
+#include "weights/storage/weights.h"
 
 namespace shardproof::dump {
 namespace {
 
-/// Bytes per weight element: as generated, and if the run stores it as another type, that, twice
-/// while the oracle takes it over.
-double bytes_of_weight(NumberFormat stored) {
-  return (stored == NumberFormat::f32 ? 1.0 : 3.0) * double{sizeof(float)};
-}
+/// Copies of a weight: as generated, and if the run stores it as another type, that, twice while
+/// the oracle takes it over.
+double copies_of_weight(NumberFormat stored) { return stored == NumberFormat::f32 ? 1.0 : 3.0; }
 /// Bytes per checkpoint element: its value and raw value, and the trace's own and the expected
 /// number, each with a radius.
 constexpr double kBytesOfValue = 2 * sizeof(float) + 2 * 2 * sizeof(double);
@@ -40,11 +39,12 @@ void require_memory(const Case& c) {
     bytes += kBytesOfRow * static_cast<double>(c.batch) * (chunks + static_cast<double>(c.gen));
     require(bytes);
   }
-  for (const WeightSpec& spec :
-       weight_specs(placed, c.numerics.weights == NumberFormat::int8 ? NumberFormat::int8
-                                                                     : NumberFormat::f32))
-    bytes += (bytes_of_weight(c.numerics.weights) + (of_text ? kMoreOfTextWeight : 0.0)) *
-             static_cast<double>(element_count(spec.shape));
+  const std::vector<WeightSpec> weights = weight_specs(
+      placed, c.numerics.weights == NumberFormat::int8 ? NumberFormat::int8 : NumberFormat::f32);
+  bytes += copies_of_weight(c.numerics.weights) * bytes_in_memory(weights);
+  if (of_text)
+    for (const WeightSpec& spec : weights)
+      bytes += kMoreOfTextWeight * static_cast<double>(element_count(spec.shape));
   const Passes passes = c.passes();
   // Rows of different lengths, or with prefixes, run alone and are then assembled.
   const SharedPrefix prefix = passes.prefix();

@@ -88,9 +88,9 @@ std::vector<double> units_of(const Subject& s, const Claim& claim, const Weights
     return all(claim.logits_unit);
   if (claim.gain_folded && of->kind == CompositeKind::norm) {
     std::vector<double> units = all(1.0);
-    const Tensor& gain = weights.at(weight_id(s.layer, of->weights[0], model.rows.get()));
+    const auto gain = weights.at(weight_id(s.layer, of->weights[0], model.rows.get()));
     for (std::size_t i = 0; i < units.size(); ++i)
-      units[i] = static_cast<double>(gain.data[i % gain.data.size()]);
+      units[i] = static_cast<double>(gain->data[i % gain->data.size()]);
     return units;
   }
   return {};

@@ -26,14 +26,14 @@ void add_weights(const JudgedTrace& a, const JudgedTrace& b, std::vector<Differe
                                   : of_both("stored as", to_string(in_a), to_string(in_b));
   std::size_t differ = 0;
   std::string first;
-  for (const auto& [name, tensor] : a.weights->all()) {
-    const auto other = b.weights->all().find(name);
-    if (other != b.weights->all().end() && same_tensor(tensor, other->second)) continue;
+  const std::vector<std::string> names = a.weights->names();
+  for (const std::string& name : names) {
+    const auto other = b.weights->find(name);
+    if (other != nullptr && same_tensor(*a.weights->at(name), *other)) continue;
     if (differ++ == 0) first = name;
   }
   if (differ > 0)
-    text += fmt::format("; {} of {} tensors differ, the first {}", differ, a.weights->all().size(),
-                        first);
+    text += fmt::format("; {} of {} tensors differ, the first {}", differ, names.size(), first);
   all.push_back({"weights", text});
 }
 
@@ -66,11 +66,11 @@ void add_numbers(const JudgedTrace& a, const JudgedTrace& b, std::vector<Differe
 
 bool same_weights(const Weights& a, const Weights& b) {
   if (&a == &b) return true;
-  return a.stored_type() == b.stored_type() && a.all().size() == b.all().size() &&
-         std::equal(a.all().begin(), a.all().end(), b.all().begin(),
-                    [](const auto& x, const auto& y) {
-                      return x.first == y.first && same_tensor(x.second, y.second);
-                    });
+  const std::vector<std::string> names = a.names();
+  return a.stored_type() == b.stored_type() && names == b.names() &&
+         std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+           return same_tensor(*a.at(name), *b.at(name));
+         });
 }
 
 std::vector<Difference> differences_of(const JudgedTrace& a, const JudgedTrace& b, bool passes) {

@@ -270,7 +270,7 @@ const Tensor* Reference::whole_exact(const Subject& s) {
     case Meaning::stat:
       return in(answer_.stats, s.id);
     case Meaning::weight:
-      return &weights_.at(s.id);
+      return (lent_ = weights_.at(s.id)).get();
     case Meaning::token:
       return answer_.tokens.contains(s.id) ? as_floats(answer_.tokens.at(s.id)) : nullptr;
     case Meaning::positions:

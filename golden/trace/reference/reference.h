@@ -44,6 +44,7 @@ class Reference {
   /// Returns the logits [BV] that a pass samples by, as later steps read them.
   bounds::IntervalTensor sampled_logits(const std::string& pass);
   /// Returns the exact regime's f32 value, tokens and ids as f32; null if it has none of that kind.
+  /// A weight's is valid until that of another is asked for.
   const Tensor* exact(const Subject& subject);
 
  private:
@@ -65,6 +66,7 @@ class Reference {
   bounds::Derivation::Dump dump_;
   std::set<std::string> in_part_;  // dumped values of which the trace has only the last positions
   std::unique_ptr<bounds::Derivation> replay_;
+  std::shared_ptr<const Tensor> lent_;  // the weight that was asked for last
   std::map<std::string, Tensor> made_;  // values that the answer lacks in f32
 };
 

@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <map>
 #include <set>
 
-#include "weights/base/detail/each_part.h"
 #include "weights/model/registry.h"
 #include "weights/text/heads.h"
 
@@ -20,11 +18,20 @@ namespace {
 using Names = std::vector<std::string>;
 
 /// The properties of a run that may hide faults.
+/// What a weight's elements have in common.
+struct WeightFacts {
+  WeightSpec spec;
+  WeightKind kind;
+  bool zeros = false, ones = false, equal = false;
+  std::vector<std::size_t> repeats = {};  ///< per dim, of a matrix
+};
+
 struct Run {
   const Claim& claim;
   const Values& values;
   const Weights& weights;
-  std::vector<PassPlan> passes;  ///< those of which the trace has a value
+  std::vector<WeightFacts> facts;  ///< of the weights of the registry
+  std::vector<PassPlan> passes;    ///< those of which the trace has a value
 };
 
 const ModelConfig& model(const Run& run) { return run.weights.config(); }
@@ -46,39 +53,8 @@ const WeightRow* row_of(const std::string& weight) {
   return weight_row(weight.substr(weight.rfind('.') + 1));
 }
 
-/// Returns the weights of these kinds for which `holds` is true.
-template <class Holds>
-Names weights_that(const Run& run, std::initializer_list<WeightKind> kinds, Holds&& holds) {
-  Names names;
-  for (const WeightSpec& spec : weight_specs(model(run), run.weights.stored_type())) {
-    const WeightRow* const row = row_of(spec.name);
-    const bool is_one =
-        row != nullptr && std::find(kinds.begin(), kinds.end(), row->kind) != kinds.end();
-    if (is_one && holds(run.weights.at(spec.name).data)) names.push_back(spec.name);
-  }
-  return names;
-}
-
 bool all(const std::vector<float>& of, float value) {
   return std::all_of(of.begin(), of.end(), [&](float v) { return v == value; });
-}
-
-Names zero_biases(const Run& run) {
-  return weights_that(run, {WeightKind::bias}, [](const auto& t) { return all(t, 0.0F); });
-}
-Names zero_matrices(const Run& run) {
-  return weights_that(run, {WeightKind::matrix}, [](const auto& t) { return all(t, 0.0F); });
-}
-Names gains_of_one(const Run& run) {
-  return weights_that(run, {WeightKind::gain}, [](const auto& t) { return all(t, 1.0F); });
-}
-Names equal_gains(const Run& run) {
-  return weights_that(run, {WeightKind::gain},
-                      [](const auto& t) { return !all(t, 1.0F) && all(t, t[0]); });
-}
-Names equal_biases(const Run& run) {
-  return weights_that(run, {WeightKind::bias},
-                      [](const auto& t) { return t.size() > 1 && !all(t, 0.0F) && all(t, t[0]); });
 }
 
 /// Returns, per dim, how many of its slices repeat another one, compared by hash.
@@ -104,25 +80,58 @@ std::vector<std::size_t> repeats_by_dim(const Tensor& t) {
   return repeats;
 }
 
+/// Returns the facts of all weights; each is read once.
+std::vector<WeightFacts> facts_of(const Weights& weights, Threads& threads) {
+  std::vector<WeightFacts> all_facts;
+  for (const WeightSpec& spec : weight_specs(weights.config(), weights.stored_type()))
+    if (const WeightRow* const row = row_of(spec.name)) all_facts.push_back({spec, row->kind});
+  threads.for_each(std::ssize(all_facts), [&](std::int64_t i) {
+    WeightFacts& facts = all_facts[static_cast<std::size_t>(i)];
+    const std::shared_ptr<const Tensor> tensor = weights.at(facts.spec.name);
+    const std::vector<float>& of = tensor->data;
+    facts.zeros = all(of, 0.0F);
+    facts.ones = all(of, 1.0F);
+    facts.equal = all(of, of[0]);
+    if (facts.kind == WeightKind::matrix && !facts.zeros) facts.repeats = repeats_by_dim(*tensor);
+  });
+  return all_facts;
+}
+
+/// Returns the weights of this kind for which `holds` is true.
+template <class Holds>
+Names weights_that(const Run& run, WeightKind kind, Holds&& holds) {
+  Names names;
+  for (const WeightFacts& facts : run.facts)
+    if (facts.kind == kind && holds(facts)) names.push_back(facts.spec.name);
+  return names;
+}
+
+Names zero_biases(const Run& run) {
+  return weights_that(run, WeightKind::bias, [](const WeightFacts& of) { return of.zeros; });
+}
+Names zero_matrices(const Run& run) {
+  return weights_that(run, WeightKind::matrix, [](const WeightFacts& of) { return of.zeros; });
+}
+Names gains_of_one(const Run& run) {
+  return weights_that(run, WeightKind::gain, [](const WeightFacts& of) { return of.ones; });
+}
+Names equal_gains(const Run& run) {
+  return weights_that(run, WeightKind::gain,
+                      [](const WeightFacts& of) { return of.equal && !of.ones; });
+}
+Names equal_biases(const Run& run) {
+  return weights_that(run, WeightKind::bias, [](const WeightFacts& of) {
+    return of.equal && !of.zeros && element_count(of.spec.shape) > 1;
+  });
+}
+
 /// Returns repeated slices of matrices, "layer0.wq along H"; zero matrices are reported elsewhere.
 Names equal_slices(const Run& run) {
-  std::vector<WeightSpec> matrices = weight_specs(model(run), run.weights.stored_type());
-  std::erase_if(matrices, [](const WeightSpec& spec) {
-    const WeightRow* const row = row_of(spec.name);
-    return row == nullptr || row->kind != WeightKind::matrix;
-  });
-  std::vector<std::vector<std::size_t>> repeats(matrices.size());
-  std::atomic<std::size_t> next = 0;
-  each_part(matrices.size(), 1, [&](std::size_t, std::size_t) {
-    for (std::size_t i = next++; i < matrices.size(); i = next++)
-      if (const Tensor& t = run.weights.at(matrices[i].name); !all(t.data, 0.0F))
-        repeats[i] = repeats_by_dim(t);
-  });
   Names names;
-  for (std::size_t i = 0; i < matrices.size(); ++i)
-    for (std::size_t d = 0; d < repeats[i].size(); ++d)
-      if (repeats[i][d] > 0)
-        names.push_back(fmt::format("{} along {}", matrices[i].name, matrices[i].dims[d]));
+  for (const WeightFacts& facts : run.facts)
+    for (std::size_t d = 0; d < facts.repeats.size(); ++d)
+      if (facts.repeats[d] > 0)
+        names.push_back(fmt::format("{} along {}", facts.spec.name, facts.spec.dims[d]));
   return names;
 }
 
@@ -203,17 +212,16 @@ Names equal_axes(const Run& run) {
 /// the angle and its factors, and the error of the function.
 Names foreign_tables(const Run& run) {
   if (!run.claim.weights_of_file || !rotates(model(run))) return {};
-  const Tensor& cosines = run.weights.at("rope_cos");
-  const Tensor& sines = run.weights.at("rope_sin");
-  const auto pairs = static_cast<std::size_t>(cosines.shape[1]);
-  for (std::size_t i = 0; i < cosines.data.size(); ++i) {
+  const auto cosines = run.weights.at("rope_cos"), sines = run.weights.at("rope_sin");
+  const auto pairs = static_cast<std::size_t>(cosines->shape[1]);
+  for (std::size_t i = 0; i < cosines->data.size(); ++i) {
     const std::size_t row = i / pairs;
     const double angle =
         static_cast<double>(row) *
         std::pow(model(run).theta, -static_cast<double>(i % pairs) / static_cast<double>(pairs));
     const double allowed = 0x1p-22 * (1 + angle);
-    if (std::abs(static_cast<double>(cosines.data[i]) - std::cos(angle)) <= allowed &&
-        std::abs(static_cast<double>(sines.data[i]) - std::sin(angle)) <= allowed)
+    if (std::abs(static_cast<double>(cosines->data[i]) - std::cos(angle)) <= allowed &&
+        std::abs(static_cast<double>(sines->data[i]) - std::sin(angle)) <= allowed)
       continue;
     return {fmt::format("{}", model(run).theta)};
   }
@@ -269,9 +277,9 @@ std::vector<PassPlan> passes_of(const Claim& claim, const Values& values) {
 
 }  // namespace
 
-std::vector<std::string> not_shown(const Claim& claim, const Values& values,
-                                   const Weights& weights) {
-  const Run run{claim, values, weights, passes_of(claim, values)};
+std::vector<std::string> not_shown(const Claim& claim, const Values& values, const Weights& weights,
+                                   Threads& threads) {
+  const Run run{claim, values, weights, facts_of(weights, threads), passes_of(claim, values)};
   std::vector<std::string> sentences;
   for (const Lack& lack : kLacks)
     if (const Names names = lack.found(run); !names.empty())

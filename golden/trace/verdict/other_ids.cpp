@@ -54,11 +54,11 @@ class Lookup {
 
  private:
   void undo_norm(Numbers& row) const {
-    const Tensor& gain = weights_.at(id_of_weight(norm_->weights[0]));
+    const auto gain = weights_.at(id_of_weight(norm_->weights[0]));
     for (std::size_t i = 0; i < row.size(); ++i) {
       for (const std::string& bias : norm_->biases)
-        row[i] -= static_cast<double>(weights_.at(id_of_weight(bias)).data[i]);
-      row[i] = gain.data[i] == 0.0F ? 0.0 : row[i] / static_cast<double>(gain.data[i]);
+        row[i] -= static_cast<double>(weights_.at(id_of_weight(bias))->data[i]);
+      row[i] = gain->data[i] == 0.0F ? 0.0 : row[i] / static_cast<double>(gain->data[i]);
     }
   }
   std::string id_of_weight(const std::string& name) const {
@@ -66,13 +66,13 @@ class Lookup {
   }
   Numbers table_row(std::int64_t id) const {
     const auto E = weights_.config().E;
-    const auto begin = table_.data.begin() + id * E;
+    const auto begin = table_->data.begin() + id * E;
     Numbers row(begin, begin + E);
     return mean_ ? centered(std::move(row)) : row;
   }
 
   const Weights& weights_;
-  const Tensor& table_;
+  std::shared_ptr<const Tensor> table_;
   const Composite* norm_;
   bool mean_;
 };

@@ -372,7 +372,7 @@ Verdict judge(const Values& values, const Claim& claim, Reference& reference) {
     if (diverges(verdict.rows[i])) verdict.first = i;
   verdict.compared = std::ssize(seen);
   verdict.whole = count_checkpoints(claim.source_case.model, passes);
-  verdict.not_shown = not_shown(claim, values, reference.weights());
+  verdict.not_shown = not_shown(claim, values, reference.weights(), reference.threads());
   return verdict;
 }
 

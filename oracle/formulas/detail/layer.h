@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -24,13 +25,18 @@ class Layer {
   using NormWeights = typename Model<Math>::NormWeights;
 
   Layer(Pass<Math>& pass, const Model<Math>& model, int layer)
-      : pass_(pass), model_(model), math_(pass.math()), layer_(layer) {}
+      : pass_(pass),
+        model_(model),
+        math_(pass.math()),
+        layer_(layer),
+        weights_(layer < 0 ? nullptr : model.layer(layer)) {}
 
   Operand<Math> embed(const IntTensor& ids) {
     const auto scale = math_.embed_scale();
     Value<Math> rows{Tensor({pass_.batch(), pass_.length(), model_.config.E}), kVariable};
+    const auto table = model_.table();
     for (size_t n = 0; n < rows.tensor.data.size(); ++n) {
-      const Element v = model_.table.data[static_cast<size_t>(ids.data[n / E_]) * E_ + n % E_];
+      const Element v = table->data[static_cast<size_t>(ids.data[n / E_]) * E_ + n % E_];
       // Adding +0 turns the table's -0 into +0, as a sum over its shards does.
       rows.tensor.data[n] = math_.element(math_.add(v, math_.integer(0)));
     }
@@ -43,7 +49,7 @@ class Layer {
 
   /// Runs the layer from the block's input, B x L x E, to its `out`; extends the cache.
   Operand<Math> block(const Operand<Math>& x, Cache<Math>& cache) {
-    const auto& w = model_.layers[static_cast<size_t>(layer_)];
+    const auto& w = *weights_;
     const std::int64_t E = model_.config.E;
     const Operand<Math> n = norm("norm", x, w.norm);
     const Operand<Math> attn = attention(n, cache);
@@ -54,8 +60,11 @@ class Layer {
     return add("out", mid, project("ffn_out", {hidden}, *w.ffn_out, {E}));
   }
 
-  /// Computes the logits of each row's last token in the pass.
-  Operand<Math> unembed(const Operand<Math>& x) {
+  /// Computes the logits of each row's last token in the pass, from what the layers return.
+  Operand<Math> head(const Operand<Math>& of_layers) {
+    const auto weights = model_.head();
+    const Matrix& unembed = weights->unembed;
+    const Operand<Math> x = norm("final_norm", of_layers, weights->norm);
     const auto B = static_cast<size_t>(pass_.batch()), L = static_cast<size_t>(pass_.length());
     std::vector<Element> last;
     for (size_t b = 0; b < B; ++b) {
@@ -64,13 +73,13 @@ class Layer {
     }
     Value<Math> s{{}, product(x.degree, kVariable)};
     s.tensor.shape = {pass_.batch(), model_.config.V};
-    s.tensor.data = math_.contract(Vectors::rows_of(last, B), model_.unembed, pass_.threads());
+    s.tensor.data = math_.contract(Vectors::rows_of(last, B), unembed.columns, pass_.threads());
     const auto scale = math_.logit_scale();
     Value<Math> logits{s.tensor, product(s.degree, scale.degree)};
     for (Element& v : logits.tensor.data) v = math_.element(math_.multiply(v, scale.value));
-    if (model_.unembed_bias != nullptr) {
+    for (const auto& bias : unembed.biases) {
       pass_.scaled(layer_, "logits", logits);
-      add_bias(logits, *model_.unembed_bias);
+      add_bias(logits, *bias);
     }
     Operand<Math> checkpoint = pass_.keep(layer_, "logits", std::move(logits));
     pass_.raw(layer_, "logits", std::move(s));
@@ -128,7 +137,7 @@ class Layer {
 
  private:
   Operand<Math> attention(const Operand<Math>& x, Cache<Math>& cache) {
-    const auto& w = model_.layers[static_cast<size_t>(layer_)];
+    const auto& w = *weights_;
     const ModelConfig& c = model_.config;
     const Operand<Math> q = project("q", {x}, w.q, {c.H, c.Q});
     const Operand<Math> k = project("k", {x}, w.k, {c.K, c.Q});
@@ -137,7 +146,7 @@ class Layer {
   }
 
   Operand<Math> ffn(const Operand<Math>& x) {
-    const auto& w = model_.layers[static_cast<size_t>(layer_)];
+    const auto& w = *weights_;
     const auto F = static_cast<size_t>(model_.config.F);
     const Operand<Math> gate = project("gate", {x}, w.gate, {model_.config.F});
     Operand<Math> up;
@@ -181,7 +190,7 @@ class Layer {
       pass_.with_scale(layer_, name);
       if (!w.biases.empty()) pass_.scaled(layer_, name, y);
     }
-    for (const Tensor* const bias : w.biases) add_bias(y, *bias);
+    for (const auto& bias : w.biases) add_bias(y, *bias);
     Operand<Math> checkpoint = pass_.store(layer_, name, std::move(y));
     pass_.raw(layer_, name, std::move(s));
     return checkpoint;
@@ -220,6 +229,8 @@ class Layer {
   const Model<Math>& model_;
   const Math& math_;
   int layer_;
+  std::shared_ptr<const typename Model<Math>::LayerWeights>
+      weights_;  // null before and behind them
   size_t E_ = static_cast<size_t>(model_.config.E);
 };
 
@@ -231,7 +242,7 @@ Operand<Math> forward(Pass<Math>& pass, const Model<Math>& model, const IntTenso
   Operand<Math> x = outer.embed(ids);
   for (std::size_t layer = 0; layer < caches.size(); ++layer)
     x = Layer<Math>(pass, model, static_cast<int>(layer)).block(x, caches[layer]);
-  return outer.unembed(outer.norm("final_norm", x, model.final_norm));
+  return outer.head(x);
 }
 
 }  // namespace shardproof::oracle

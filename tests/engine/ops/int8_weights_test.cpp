@@ -19,7 +19,7 @@ namespace shardproof {
 namespace {
 
 Weights changed(const Weights& whole, const std::string& name, const std::vector<float>& data) {
-  std::map<std::string, Tensor> tensors(whole.all().begin(), whole.all().end());
+  std::map<std::string, Tensor> tensors = whole.tensors();
   EXPECT_EQ(tensors.at(name).data.size(), data.size()) << name;
   tensors.at(name).data = data;
   return {whole.config(), std::move(tensors)};
@@ -31,18 +31,18 @@ std::string fault_of(const Weights& made, const Weights& whole) {
   const ModelConfig& config = whole.config();
   if (made.stored_type() != NumberFormat::int8) return "kept";
   for (const WeightSpec& spec : weight_specs(config))
-    if (!spec.int8 && made.at(spec.name).data != whole.at(spec.name).data) return spec.name;
+    if (!spec.int8 && made.at(spec.name)->data != whole.at(spec.name)->data) return spec.name;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
     for (const WeightRow& row : all_weights()) {
       if (row.kind != WeightKind::scale || !row.in_model(config)) continue;
       const std::string id = weight_id(layer, row.name);
-      const std::vector<float>& scales = made.at(id).data;
+      const std::vector<float>& scales = made.at(id)->data;
       for (std::size_t j = 0; j < scales.size(); ++j) {
         float most = 0.0F;
         for (std::string_view name : row.scaled) {
           if (name.empty()) continue;
-          const std::vector<float>& w = whole.at(weight_id(layer, name)).data;
-          const std::vector<float>& codes = made.at(weight_id(layer, name)).data;
+          const std::vector<float>& w = whole.at(weight_id(layer, name))->data;
+          const std::vector<float>& codes = made.at(weight_id(layer, name))->data;
           for (std::size_t i = j; i < w.size(); i += scales.size()) {
             most = std::max(most, std::abs(w[i]));
             const double exact = static_cast<double>(w[i]) / static_cast<double>(scales[j]);
@@ -81,8 +81,8 @@ TEST(Int8Weights, ZerosTiesAndTheSmallestOfAll) {
                 {0, kLeast, 127, 0, -kLeast, 0.5, 0, kLeast, -1.5, -0.0F, kLeast * 60, -0.0F});
     const Weights made = int8_weights(hard);
     EXPECT_EQ(fault_of(made, hard), "");
-    EXPECT_EQ(made.at("layer0.w_gate_scale").data, (std::vector<float>{1, 1, 1}));
-    EXPECT_EQ(made.at("layer0.w_gate").data,
+    EXPECT_EQ(made.at("layer0.w_gate_scale")->data, (std::vector<float>{1, 1, 1}));
+    EXPECT_EQ(made.at("layer0.w_gate")->data,
               (std::vector<float>{0, 0, 127, 0, 0, 0, 0, 0, -2, 0, 0, 0}));
     validate(made);
   }
@@ -98,12 +98,12 @@ TEST(Int8Weights, OneContractionHasOneScale) {
     const Weights made = int8_weights(whole);
     EXPECT_EQ(fault_of(made, whole), "");
     if (serial) {
-      EXPECT_EQ(made.at("layer0.wo").data, (std::vector<float>{127, 127, -3, 127}));
-      EXPECT_EQ(made.at("layer0.w_out").data, (std::vector<float>{127, -127, 127, 1}));
+      EXPECT_EQ(made.at("layer0.wo")->data, (std::vector<float>{127, 127, -3, 127}));
+      EXPECT_EQ(made.at("layer0.w_out")->data, (std::vector<float>{127, -127, 127, 1}));
     } else {
-      EXPECT_EQ(made.at("layer0.block_out_scale").data, (std::vector<float>{1, 2}));
-      EXPECT_EQ(made.at("layer0.wo").data, (std::vector<float>{127, 0, -3, 0}));
-      EXPECT_EQ(made.at("layer0.w_out").data, (std::vector<float>{1, -127, 1, 1}));
+      EXPECT_EQ(made.at("layer0.block_out_scale")->data, (std::vector<float>{1, 2}));
+      EXPECT_EQ(made.at("layer0.wo")->data, (std::vector<float>{127, 0, -3, 0}));
+      EXPECT_EQ(made.at("layer0.w_out")->data, (std::vector<float>{1, -127, 1, 1}));
     }
   }
 }
@@ -120,7 +120,7 @@ TEST(Int8Weights, EveryFaultIsSeen) {
       generate_weights(parse_model("palm-tiny,layers=1,E=4,F=3,H=2,Q=2,V=5,positions=3"), 1);
   const Weights made = int8_weights(whole);
   const auto fault = [&](const std::string& name, std::size_t index, float by) {
-    std::map<std::string, Tensor> tensors(made.all().begin(), made.all().end());
+    std::map<std::string, Tensor> tensors = made.tensors();
     tensors.at(name).data[index] += by;
     return fault_of(Weights(made.config(), std::move(tensors), NumberFormat::int8), whole);
   };

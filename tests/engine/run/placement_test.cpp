@@ -105,7 +105,7 @@ TEST(PlacedWeights, InTheFieldAreStreamsOfTheirNames) {
         const std::string id = weight_id(layer, input.role.name);
         seen.insert(id);
         const Sharded& value = *inputs.at(input.name);
-        Array<FieldElement> whole(weights.at(id).shape);
+        Array<FieldElement> whole(weights.at(id)->shape);
         ASSERT_EQ(value.shape(), whole.shape) << id;
         const FieldFunction stream("weight " + id);
         for (std::size_t i = 0; i < whole.data.size(); ++i) whole.data[i] = field->input(stream, i);
@@ -114,7 +114,7 @@ TEST(PlacedWeights, InTheFieldAreStreamsOfTheirNames) {
             << id;
       }
     }
-  EXPECT_EQ(seen.size(), weights.all().size());
+  EXPECT_EQ(seen.size(), weights.names().size());
 }
 
 TEST(PlacedWeights, AreOfTheModel) {

@@ -52,7 +52,7 @@ class Planted : public OracleRun {
 
   const Value& value(const std::string& id) const { return dump.at(id); }
   Value weight(const std::string& id) const {
-    const Tensor& t = weights().at(id);
+    const Tensor& t = *weights().at(id);
     Value w(t.shape);
     w.data.assign(t.data.begin(), t.data.end());
     return w;
@@ -104,9 +104,7 @@ class Planted : public OracleRun {
     if (by_text_ != nullptr && same(others, of_dump_)) return *by_text_;
     of_dump_ = others;
     given_ = {others.begin(), others.end()};
-    of_text_weights_ = std::make_unique<const Weights>(
-        text_config(),
-        std::map<std::string, Tensor>(weights().all().begin(), weights().all().end()));
+    of_text_weights_ = std::make_unique<const Weights>(text_config(), weights().tensors());
     by_text_ =
         std::make_unique<bounds::TextReplay>(*of_text_weights_, plan.passes, ids, given_, declared);
     return *by_text_;
@@ -241,7 +239,7 @@ class Planted : public OracleRun {
     return std::string(value_row(id.substr(id.rfind('.') + 1))->dims);
   }
   std::size_t width_of(const std::string& matrix) const {
-    const Shape& shape = weights().at(matrix).shape;
+    const Shape& shape = weights().at(matrix)->shape;
     const auto contracted = weight_row(matrix.substr(matrix.rfind('.') + 1))->contracted;
     return at(element_count({shape.begin(), shape.begin() + contracted}));
   }

@@ -72,7 +72,7 @@ class TextAnswer {
   }
 
   const Value& value(const std::string& name) const { return dump.at(of + name); }
-  const Tensor& weight(const std::string& name) const { return weights.at("layer1." + name); }
+  const Tensor& weight(const std::string& name) const { return *weights.at("layer1." + name); }
   Planted::Said ask(const std::string& name, const std::string& layout, Planted::Shards shards) {
     const bounds::Derivation::Dump given(dump.begin(), dump.end());
     bounds::TextReplay replay(weights, passes, ids, given, bounds::DeclaredArithmetic());
@@ -317,7 +317,7 @@ TEST(ValuesWithoutOperands, AreExplainedByTheirWeights) {
     return value.first.find("row") != std::string::npos ||
            value.first.find("embed_") != std::string::npos;
   });
-  const Tensor& gain = text.weights.at("ge");
+  const Tensor& gain = *text.weights.at("ge");
   expect_first(text.ask("embed", "BLE",
                         each(text.value("embed"),
                              [&](double v, std::size_t i) {

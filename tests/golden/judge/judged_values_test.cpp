@@ -201,7 +201,7 @@ TEST(JudgedValues, HaveASignWhereTheyAreZero) {
   };
   oracle::Answer answer = run.known->answer;
   zero(answer.checkpoints), zero(answer.raw), zero(answer.unstored), zero(answer.stats);
-  const auto& all = run.known->stored.all();
+  const auto& all = run.known->stored.tensors();
   std::map<std::string, Tensor> tensors(all.begin(), all.end());
   zero(tensors);
   const Weights weights(run.plan.source_case.model, std::move(tensors),

@@ -45,15 +45,16 @@ TEST(WalkedMatrix, HasTheBitsOfTheModelByHand) {
     const auto known = memo.get(c);
     const ModelText text = parse_model_text(text_of_model(c.model, c.numerics.weights));
     const TextSizes sizes = sizes_of(text);
-    const auto walked = oracle::graph::run(
-        known->stored.all(), {.text = text,
-                              .sizes = sizes,
-                              .act = c.numerics.act,
-                              .prompt = known->prompt,
-                              .passes = c.passes(),
-                              .sampling = c.sampling,
-                              .seed = c.seed,
-                              .unit = c.model.softmax == Softmax::base2 ? kLn2 : 1.0});
+    const auto walked =
+        oracle::graph::run([&](const std::string& id) { return known->stored.find(id); },
+                           {.text = text,
+                            .sizes = sizes,
+                            .act = c.numerics.act,
+                            .prompt = known->prompt,
+                            .passes = c.passes(),
+                            .sampling = c.sampling,
+                            .seed = c.seed,
+                            .unit = c.model.softmax == Softmax::base2 ? kLn2 : 1.0});
     const auto compare = [&](const std::string& id, const Tensor& by_hand) {
       const Tensor& whole = walked.values.at(id);
       const Tensor own =

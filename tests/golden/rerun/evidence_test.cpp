@@ -137,7 +137,7 @@ TEST(Evidence, OfAWireIsThatOfTheSameWire) {
 /// The model's weights with a mistake in them.
 Weights changed(const Weights& weights,
                 const std::function<void(std::map<std::string, Tensor>&)>& to) {
-  std::map<std::string, Tensor> tensors(weights.all().begin(), weights.all().end());
+  std::map<std::string, Tensor> tensors = weights.tensors();
   to(tensors);
   return {weights.config(), std::move(tensors), weights.stored_type()};
 }

@@ -12,6 +12,7 @@
 #include "oracle/graph/field_run.h"
 #include "oracle/graph/run.h"
 #include "tests/engine/run_program.h"
+#include "tests/oracle/find_in.h"
 #include "weights/text/flat.h"
 
 namespace shardproof {
@@ -52,11 +53,11 @@ class Floats {
     for (const TextSection section : kTextSections)
       for (const TextWeight& one : asked.text.section(section).weights)
         weights[id_of(one.name)] = weight(one.name, asked.shape_of(one.letters));
-    values_ = oracle::graph::run(weights, {.text = asked.text,
-                                           .sizes = asked.sizes,
-                                           .act = act,
-                                           .prompt = asked.ids,
-                                           .passes = asked.passes})
+    values_ = oracle::graph::run(find_in(weights), {.text = asked.text,
+                                                    .sizes = asked.sizes,
+                                                    .act = act,
+                                                    .prompt = asked.ids,
+                                                    .passes = asked.passes})
                   .values;
     numerics.act = act;
   }

@@ -40,7 +40,7 @@ class Engine {
         run_(run),
         model_(run.source_case.model),
         bf16_(run.source_case.numerics.act == NumberFormat::bf16) {
-    for (const auto& [name, tensor] : run.weights().all()) weights[name] = tensor.data;
+    for (const auto& [name, tensor] : run.weights().tensors()) weights[name] = tensor.data;
   }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -136,7 +136,7 @@ class Engine {
   Floats times(const Floats& x, const std::string& name, std::size_t over = 1,
                const Floats* residual = nullptr) const {
     const Floats& w = weights.at(layer_ + name);
-    const std::size_t width = size(run_.weights().at(layer_ + "norm").shape[0]);
+    const std::size_t width = size(run_.weights().at(layer_ + "norm")->shape[0]);
     const std::size_t K = name == "wo"      ? size(model_.H * model_.Q)
                           : name == "w_out" ? size(model_.F)
                                             : width;

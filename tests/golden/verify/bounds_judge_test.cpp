@@ -190,7 +190,7 @@ TEST(BoundsJudge, FindsNothingInRunsOfZeros) {
     const RunPlan plan = make_plan(c);
     OracleMemo memo;
     const auto known = memo.get(c);
-    std::map<std::string, Tensor> tensors(known->weights.all().begin(), known->weights.all().end());
+    std::map<std::string, Tensor> tensors = known->weights.tensors();
     for (auto& [name, tensor] : tensors)
       for (const char* zero : {"wo", "w_out", "wq", "w_gate", "embed"})
         if (name.ends_with(zero))

@@ -25,7 +25,7 @@ Case a_case(const std::string& more = "") {
 std::vector<std::string> notes_with(
     const Case& c, const std::function<void(std::map<std::string, Tensor>&)>& change) {
   const Weights made = generate_weights(c.model, c.seed);
-  std::map<std::string, Tensor> tensors(made.all().begin(), made.all().end());
+  std::map<std::string, Tensor> tensors = made.tensors();
   change(tensors);
   const Weights given(c.model, std::move(tensors));
   OracleMemo memo;
@@ -117,7 +117,7 @@ TEST(Degenerate, RowsThatAreEqualAreNamed) {
 TEST(Degenerate, VerifySaysIt) {
   const Case c = a_case();
   const Weights made = generate_weights(c.model, c.seed);
-  std::map<std::string, Tensor> tensors(made.all().begin(), made.all().end());
+  std::map<std::string, Tensor> tensors = made.tensors();
   for (const char* name : {"layer0.wq", "layer1.wq"}) {
     Tensor& t = tensors.at(name);
     const auto row = static_cast<std::ptrdiff_t>(t.data.size()) / t.shape[0];

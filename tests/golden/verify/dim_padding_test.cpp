@@ -166,7 +166,7 @@ TEST(PaddedDims, OfScalesAreOne) {
 TEST(PaddedDims, OfIdsTakeNoPartInTheLargestLogit) {
   const Case c = parse_case(line("palm-tiny,layers=1,E=8,F=8,H=6,K=3,Q=2,V=11,unembed_bias=true"));
   Weights weights = generate_weights(c.model, c.seed);
-  std::map<std::string, Tensor> tensors(weights.all().begin(), weights.all().end());
+  std::map<std::string, Tensor> tensors = weights.tensors();
   for (float& b : tensors.at("unembed_bias").data) b -= 1000.0F;
   weights = Weights(c.model, std::move(tensors));
   for (const char* rest : {"", "regime=f32"}) {

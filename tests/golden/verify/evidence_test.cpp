@@ -26,7 +26,7 @@ Case any_weights(const std::string& torus, const Strategy& strategy) {
 template <class Change>
 Judgement judged_with(const Case& c, const std::string& name, Change&& change) {
   const Weights made = generate_weights(c.model, c.seed);
-  std::map<std::string, Tensor> tensors(made.all().begin(), made.all().end());
+  std::map<std::string, Tensor> tensors = made.tensors();
   change(tensors.at(name));
   const Weights given(c.model, std::move(tensors));
   OracleMemo memo;
@@ -211,7 +211,7 @@ TEST(Evidence, OfAFileOfInt8Weights) {
   c.numerics.weights = NumberFormat::int8;
   const Weights made = int8_weights(generate_weights(c.model, c.seed));
   const auto judged = [&](const std::string& name, float value) {
-    std::map<std::string, Tensor> tensors(made.all().begin(), made.all().end());
+    std::map<std::string, Tensor> tensors = made.tensors();
     std::vector<float>& data = tensors.at(name).data;
     std::fill(data.begin(), data.end(), value);
     const Weights given(c.model, std::move(tensors), NumberFormat::int8);

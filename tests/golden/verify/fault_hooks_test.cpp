@@ -227,7 +227,7 @@ TEST(FaultHooks, AMisplacedWeightIsSeenAtTheInputOnEveryChip) {
   for (const Case& c : cases_of_every_op()) {
     Setting setting(c);
     std::map<std::string, std::set<int>> seen;
-    for (const auto& entry : setting.known->stored.all()) {
+    for (const auto& entry : setting.known->stored.tensors()) {
       const std::string& weight = entry.first;
       for (int chip = 0; chip < c.torus.chips(); ++chip) {
         bool changed = false;
@@ -276,7 +276,7 @@ TEST(FaultHooks, AreToldWhereTheyAre) {
   }
   EXPECT_EQ(planned_at, with_plan);
   EXPECT_EQ(results, all);
-  for (const auto& [name, tensor] : setting.known->stored.all())
+  for (const auto& [name, tensor] : setting.known->stored.tensors())
     EXPECT_TRUE(weights.contains(name)) << name;
 }
 

@@ -78,13 +78,14 @@ graph::Answer walked(const Drawn& d, const Passes& passes) {
   const ModelText text = parse_model_text(text_of_model(d.config, n.weights));
   const TextSizes sizes = sizes_of(text);
   const Weights stored = as_stored(generate_weights(d.config, d.seed), n.weights);
-  return graph::run(stored.all(), {.text = text,
-                                   .sizes = sizes,
-                                   .act = n.act,
-                                   .prompt = d.request.prompt,
-                                   .passes = passes,
-                                   .sampling = d.request.sampling,
-                                   .seed = d.request.seed});
+  return graph::run([&](const std::string& id) { return stored.find(id); },
+                    {.text = text,
+                     .sizes = sizes,
+                     .act = n.act,
+                     .prompt = d.request.prompt,
+                     .passes = passes,
+                     .sampling = d.request.sampling,
+                     .seed = d.request.seed});
 }
 
 RC_GTEST_PROP(GraphWalk, HasTheBitsOfTheModelByHand, ()) {

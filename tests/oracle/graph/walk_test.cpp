@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "oracle/graph/run.h"
+#include "tests/oracle/find_in.h"
 #include "weights/base/error.h"
 
 namespace shardproof::oracle {
@@ -38,7 +39,8 @@ struct OneLayer {
     IntTensor prompt({rows, static_cast<std::int64_t>(ids.size()) / rows});
     prompt.data = ids;
     return graph::run(
-        weights, {.text = model, .sizes = sizes, .act = act, .prompt = prompt, .passes = passes});
+        find_in(weights),
+        {.text = model, .sizes = sizes, .act = act, .prompt = prompt, .passes = passes});
   }
 
   /// A value of the only pass over these ids.

@@ -42,10 +42,10 @@ struct Step {
     return answer.checkpoints.at(id(name)).data;
   }
   const std::vector<float>& weight(const std::string& name) const {
-    return weights.at(layer < 0 ? name : "layer" + std::to_string(layer) + "." + name).data;
+    return weights.at(layer < 0 ? name : "layer" + std::to_string(layer) + "." + name)->data;
   }
   bool has(const std::string& name) const {
-    return weights.all().contains("layer" + std::to_string(layer) + "." + name);
+    return weights.contains("layer" + std::to_string(layer) + "." + name);
   }
   float stored(float v) const {
     return drawn.request.numerics.act == NumberFormat::bf16 ? round_to_bf16(v) : v;
@@ -125,8 +125,8 @@ void check_rotation(const Step& step, const char* from, const char* to) {
   const Tensor& x = step.answer.checkpoints.at(step.id(from));
   const auto Q = static_cast<size_t>(c.Q), heads = static_cast<size_t>(x.shape[2]);
   const auto rotated = static_cast<size_t>(std::llround(c.rotary * static_cast<double>(c.Q)));
-  const std::vector<float>& cos = step.weights.at("rope_cos").data;
-  const std::vector<float>& sin = step.weights.at("rope_sin").data;
+  const std::vector<float>& cos = step.weights.at("rope_cos")->data;
+  const std::vector<float>& sin = step.weights.at("rope_sin")->data;
   for (size_t n = 0; n < x.data.size(); ++n) {
     const size_t d = n % Q, head = n - d;
     const auto pos =
@@ -164,7 +164,7 @@ void check_scores(const Step& step) {
     double s = wide(sum.value());
     if (c.softmax == Softmax::base_e) s = s * (1.0 / std::sqrt(static_cast<double>(Q)));
     if (c.rope == Rope::alibi && p <= t)
-      s = s - wide(step.weights.at("alibi_slopes").data[h]) * static_cast<double>(t - p);
+      s = s - wide(step.weights.at("alibi_slopes")->data[h]) * static_cast<double>(t - p);
     require_equal(score.data[n], p <= t ? narrow(s) : 0.0F);
   }
 }
@@ -303,7 +303,7 @@ RC_GTEST_PROP(OracleFormulas, EveryStepFollowsFromItsInputs, ()) {
 TEST(OracleFormulas, TheLowestIdWinsATie) {
   const ModelConfig config = parse_model("palm-tiny,layers=1,E=8,F=8,H=2,Q=4,V=6,positions=8");
   const Weights generated = generate_weights(config, 3);
-  std::map<std::string, Tensor> tensors(generated.all().begin(), generated.all().end());
+  std::map<std::string, Tensor> tensors = generated.tensors();
   std::vector<float>& table = tensors.at("embed").data;
   // Tokens 1 and 4 share a row, 2 and 5 its negative, 0 and 3 zeros: some pair ties for the most.
   for (size_t e = 0; e < 8; ++e) {

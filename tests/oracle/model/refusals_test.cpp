@@ -139,7 +139,7 @@ TEST(OracleRefuses, APassThatIsNotOfThePrompt) {
 
 TEST(OracleRefuses, ANonFiniteCheckpointNamingIdAndIndex) {
   Small s;
-  std::map<std::string, Tensor> tensors(s.weights.all().begin(), s.weights.all().end());
+  std::map<std::string, Tensor> tensors = s.weights.tensors();
   tensors.at("layer0.norm").data[3] = 1e3F;
   Tensor& gate = tensors.at("layer0.w_gate");
   gate.data[3 * 8 + 5] = 3e38F;  // [3, 5]
@@ -154,7 +154,7 @@ std::string planted(const std::string& keys,
   Small s;
   s.config = parse_model("palm-tiny,layers=1,E=8,F=8,H=2,Q=4,V=10,positions=8,bias=all" + keys);
   const Weights made = generate_weights(s.config, 1);
-  std::map<std::string, Tensor> tensors(made.all().begin(), made.all().end());
+  std::map<std::string, Tensor> tensors = made.tensors();
   plant(tensors);
   s.weights = Weights(s.config, std::move(tensors));
   return refusal(s);

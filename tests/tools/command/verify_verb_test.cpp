@@ -23,7 +23,7 @@ class VerifyVerb : public Cli {
                                    [](std::map<std::string, Tensor>&) {}) const {
     const ModelConfig model = parse_model(kTiny + keys);
     const Weights made = generate_weights(model, 3);
-    std::map<std::string, Tensor> tensors(made.all().begin(), made.all().end());
+    std::map<std::string, Tensor> tensors = made.tensors();
     change(tensors);
     save_weights(Weights(model, std::move(tensors)), path("w.h5"));
     return "w.h5";

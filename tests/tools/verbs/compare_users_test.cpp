@@ -104,7 +104,7 @@ TEST_F(CompareUsers, CountsAddUp) {
   Tensor up = value(kLayer + "up");
   up.data.back() += 1.0F;
   const std::string file =
-      trace("t.h5", {{"layer0.w_up", known_->stored.at("layer0.w_up")},
+      trace("t.h5", {{"layer0.w_up", *known_->stored.at("layer0.w_up")},
                      {kLayer + "norm2", value(kLayer + "norm2")},
                      {kLayer + "gate", value(kLayer + "gate")},
                      {kLayer + "again", value(kLayer + "gate"), {{"meaning", "gate"}}},
@@ -257,7 +257,7 @@ TEST_F(CompareUsers, AnHdf5FileIsReadInTheOrderOfItsPasses) {
 }
 
 TEST_F(CompareUsers, SaysThatIdsMayBeForgotten) {
-  const Tensor& table = known_->stored.at("embed");
+  const Tensor& table = *known_->stored.at("embed");
   const std::vector<std::size_t> ids{5, 17, 2, 9, 0, 23};
   Tensor embed(Shape{2, 3, 16});
   for (std::size_t i = 0; i < embed.data.size(); ++i)
@@ -268,7 +268,7 @@ TEST_F(CompareUsers, SaysThatIdsMayBeForgotten) {
               "prompt, 5, 17, 2, 9, 0, 23, ...; put prefill.c0.ids in");
   // By its first norm.
   Tensor norm = embed;
-  const Tensor& gain = known_->stored.at("layer0.norm");
+  const Tensor& gain = *known_->stored.at("layer0.norm");
   for (std::size_t token = 0; token < 6; ++token) {
     double squares = 0.0;
     for (std::size_t e = 0; e < 16; ++e)
@@ -347,7 +347,7 @@ TEST_F(CompareUsers, NamesTheWayOfRounding) {
   const std::string line = kUsersCase + " act=bf16 weights=bf16";
   const auto known = OracleMemo().get(parse_case(line));
   const Tensor embed = known->answer.checkpoints.at("prefill.c0.embed");
-  const Tensor& gain = known->stored.at("layer0.norm");
+  const Tensor& gain = *known->stored.at("layer0.norm");
   Tensor norm = embed;
   for (std::size_t i = 0; i < norm.data.size(); ++i) {
     float squares = 0;

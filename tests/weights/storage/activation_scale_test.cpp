@@ -49,8 +49,8 @@ Vector times(const Vector& x, const Tensor& w) {
 
 void rotate(double* head, std::size_t Q, std::size_t position, const Weights& w) {
   for (std::size_t j = 0; j < Q / 2; ++j) {
-    const auto c = static_cast<double>(w.at("rope_cos").data[position * (Q / 2) + j]);
-    const auto s = static_cast<double>(w.at("rope_sin").data[position * (Q / 2) + j]);
+    const auto c = static_cast<double>(w.at("rope_cos")->data[position * (Q / 2) + j]);
+    const auto s = static_cast<double>(w.at("rope_sin")->data[position * (Q / 2) + j]);
     const double a = head[j];
     const double b = head[j + Q / 2];
     head[j] = a * c - b * s;
@@ -66,7 +66,7 @@ Probe probe(const char* model, std::uint64_t seed, std::size_t length) {
   const auto Q = static_cast<std::size_t>(config.Q);
   const auto V = static_cast<std::size_t>(config.V);
   const IntTensor prompt = generate_prompt(config, seed, 1, static_cast<std::int64_t>(length));
-  const Tensor& table = w.at("embed");
+  const Tensor& table = *w.at("embed");
   Probe result;
   std::vector<Vector> x(length);
   for (std::size_t t = 0; t < length; ++t) {
@@ -76,7 +76,7 @@ Probe probe(const char* model, std::uint64_t seed, std::size_t length) {
   }
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const auto weight = [&](const char* part) -> const Tensor& {
-      return w.at("layer" + std::to_string(layer) + "." + part);
+      return *w.at("layer" + std::to_string(layer) + "." + part);
     };
     std::vector<Vector> keys, values;
     for (std::size_t t = 0; t < length; ++t) {
@@ -117,7 +117,7 @@ Probe probe(const char* model, std::uint64_t seed, std::size_t length) {
   }
   double logit_squares = 0.0;
   for (std::size_t t = 0; t < length; ++t) {
-    const Vector norm = normed(x[t], w.at("final_norm"));
+    const Vector norm = normed(x[t], *w.at("final_norm"));
     Vector logits(V, 0.0);
     for (std::size_t v = 0; v < V; ++v) {
       for (std::size_t e = 0; e < E; ++e) {

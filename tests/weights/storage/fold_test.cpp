@@ -46,10 +46,10 @@ RC_GTEST_PROP(Fold, MultipliesEachWeightByItsFactor, ()) {
   const Weights folded = fold(whole);
   RC_ASSERT(folded.config().softmax == Softmax::base2);
   RC_ASSERT(plain(folded.config()) == config);
-  RC_ASSERT(folded.all().size() == whole.all().size());
-  for (const auto& [name, tensor] : whole.all()) {
+  RC_ASSERT(folded.names().size() == whole.names().size());
+  for (const auto& [name, tensor] : whole.tensors()) {
     const double k = factor(part(name), config);
-    const Tensor& made = folded.at(name);
+    const Tensor& made = *folded.at(name);
     RC_ASSERT(made.shape == tensor.shape);
     for (std::size_t i = 0; i < tensor.data.size(); ++i)
       RC_ASSERT(made.data[i] == static_cast<float>(static_cast<double>(tensor.data[i]) * k));
@@ -62,8 +62,8 @@ TEST(Fold, NamesWhatIsFolded) {
     const Weights whole = generate_weights(c, 3);
     const Weights made = fold(whole);
     std::string names;
-    for (const auto& [name, tensor] : whole.all())
-      if (made.at(name).data != tensor.data) names += part(name) + " ";
+    for (const auto& [name, tensor] : whole.tensors())
+      if (made.at(name)->data != tensor.data) names += part(name) + " ";
     return names;
   };
   EXPECT_EQ(folded_names(""), "embed w_gate w_out wo wq ");
@@ -81,7 +81,7 @@ Weights as_int8(const Weights& whole) {
     for (std::size_t i = 0; i < made.data.size(); ++i)
       made.data[i] = spec.int8    ? static_cast<float>(static_cast<int>(i * 37 % 255) - 127)
                      : spec.scale ? std::ldexp(1.0F + static_cast<float>(i % 7), -9)
-                                  : whole.at(spec.name).data[i];
+                                  : whole.at(spec.name)->data[i];
     tensors.emplace(spec.name, std::move(made));
   }
   return {whole.config(), std::move(tensors), NumberFormat::int8};
@@ -99,9 +99,9 @@ RC_GTEST_PROP(Fold, OfCodesTheScalesTakeTheFactorOnce, ()) {
       k = factor("wo", config);
     else if (spec.scale)
       k = factor(name.substr(0, name.rfind("_scale")), config);
-    const Tensor& was = codes.at(spec.name);
+    const Tensor& was = *codes.at(spec.name);
     for (std::size_t i = 0; i < was.data.size(); ++i)
-      RC_ASSERT(folded.at(spec.name).data[i] ==
+      RC_ASSERT(folded.at(spec.name)->data[i] ==
                 static_cast<float>(static_cast<double>(was.data[i]) * k));
   }
 }
@@ -112,13 +112,13 @@ RC_GTEST_PROP(Fold, StaysWithinOneRoundingOfEachProduct, ()) {
   const auto seed = *rc::gen::arbitrary<std::uint64_t>();
   const Weights whole = generate_weights(config, seed);
   const Weights folded = fold(whole);
-  const std::vector<float>& w = whole.at("layer0.wq").data;
-  const std::vector<float>& of = folded.at("layer0.wq").data;
+  const std::vector<float>& w = whole.at("layer0.wq")->data;
+  const std::vector<float>& of = folded.at("layer0.wq")->data;
   const long double k = kA / std::sqrt(6.0);
   for (std::size_t column = 0; column < 12; ++column) {
     long double difference = 0.0L, sizes = 0.0L;
     for (std::size_t e = 0; e < 24; ++e) {
-      const long double x = whole.at("embed").data[e];
+      const long double x = whole.at("embed")->data[e];
       difference += x * (static_cast<long double>(of[e * 12 + column]) -
                          k * static_cast<long double>(w[e * 12 + column]));
       sizes += std::abs(x * static_cast<long double>(w[e * 12 + column]));
@@ -131,7 +131,7 @@ TEST(Fold, GeneratedWeightsOfABaseTwoModelAreFolded) {
   const ModelConfig c = parse_model("llama,layers=1,softmax=base2");
   const Weights made = generate_weights(c, 7), expected = fold(generate_weights(plain(c), 7));
   EXPECT_EQ(made.config(), c);
-  for (const auto& [name, tensor] : expected.all()) EXPECT_EQ(made.at(name).data, tensor.data);
+  for (const auto& [name, tensor] : expected.tensors()) EXPECT_EQ(made.at(name)->data, tensor.data);
 }
 
 TEST(Fold, RefusesWhatIsFolded) {
@@ -146,7 +146,7 @@ TEST(Fold, RefusesWhatIsNotFiniteOrHasNoScaleAfterwards) {
       "palm-tiny,layers=1,E=4,F=4,H=2,Q=2,V=4,positions=2,"
       "logit_scale=1e30,tied=false");
   const Weights whole = generate_weights(c, 1);
-  std::map<std::string, Tensor> tensors(whole.all().begin(), whole.all().end());
+  std::map<std::string, Tensor> tensors = whole.tensors();
   tensors.at("unembed").data[5] = 1e30F;
   const std::string message = message_of([&] { fold(Weights(c, tensors)); });
   EXPECT_EQ(message.substr(0, 31), "weights_value: unembed[1, 1] is") << message;
@@ -155,7 +155,7 @@ TEST(Fold, RefusesWhatIsNotFiniteOrHasNoScaleAfterwards) {
       "logit_scale=1e-30");
   std::map<std::string, Tensor> scaled;
   const Weights codes = as_int8(generate_weights(tiny, 1));
-  for (const auto& [name, tensor] : codes.all()) scaled.emplace(name, tensor);
+  for (const auto& [name, tensor] : codes.tensors()) scaled.emplace(name, tensor);
   for (float& v : scaled.at("layer0.block_out_scale").data) v = 1e-30F;
   EXPECT_EQ(label_of([&] { fold(Weights(tiny, scaled, NumberFormat::int8)); }), "weights_value");
 }

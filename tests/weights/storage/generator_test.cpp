@@ -97,7 +97,7 @@ TEST(CounterRandom, RunsAreTheWordsOfTheirIndices) {
 
 TEST(Generator, GivesTheSameValuesOnEveryMachine) {
   const Weights w = generate_weights(parse_model("palm-tiny"), 1);
-  const auto value = [&w](const char* name, std::size_t index) { return w.at(name).data[index]; };
+  const auto value = [&w](const char* name, std::size_t index) { return w.at(name)->data[index]; };
   EXPECT_EQ(value("embed", 0), -0x1.de7a9p-1F);
   EXPECT_EQ(value("embed", 25343), -0x1.2b33p-2F);
   EXPECT_EQ(value("layer0.wq", 1000), -0x1.790c5p-3F);
@@ -125,8 +125,8 @@ TEST(Generator, RopeTablesTurnTheRotatedPairsAlone) {
            {"Q=8,rotary=0.5,theta=100", 2, 100},
            {"Q=16,rotary=0.75,rope=interleaved", 6, 10000}}) {
     const Weights w = generate_weights(parse_model("palm-tiny,layers=1,positions=50," + keys), 1);
-    const Tensor& cos = w.at("rope_cos");
-    const Tensor& sin = w.at("rope_sin");
+    const Tensor& cos = *w.at("rope_cos");
+    const Tensor& sin = *w.at("rope_sin");
     ASSERT_EQ(cos.shape, (Shape{50, J})) << keys;
     ASSERT_EQ(sin.shape, (Shape{50, J})) << keys;
     for (int p = 0; p < 50; ++p)
@@ -144,7 +144,7 @@ TEST(Generator, RopeTablesTurnTheRotatedPairsAlone) {
   const auto second = [](const char* keys) {
     return generate_weights(parse_model(std::string("palm-tiny,layers=1,Q=8,") + keys), 1)
         .at("rope_sin")
-        .data;
+        ->data;
   };
   EXPECT_NEAR(second("rotary=0.5")[3], 0.0099998333, 1e-9);
   EXPECT_NEAR(second("rotary=1")[5], 0.0998334166, 1e-8);
@@ -158,16 +158,16 @@ TEST(Generator, AlibiSlopesAreThoseOfThePaper) {
     return generate_weights(config, 1).at("alibi_slopes");
   };
   using Slopes = std::vector<float>;
-  EXPECT_EQ(slopes(1).data, (Slopes{0x1p-8F}));
-  EXPECT_EQ(slopes(2).data, (Slopes{0x1p-4F, 0x1p-8F}));
-  EXPECT_EQ(slopes(3).data, (Slopes{0x1p-4F, 0x1p-8F, 0x1p-2F}));
-  EXPECT_EQ(slopes(6).data, (Slopes{0x1p-2F, 0x1p-4F, 0x1p-6F, 0x1p-8F, 0x1p-1F, 0x1p-3F}));
-  EXPECT_EQ(slopes(8).data,
+  EXPECT_EQ(slopes(1)->data, (Slopes{0x1p-8F}));
+  EXPECT_EQ(slopes(2)->data, (Slopes{0x1p-4F, 0x1p-8F}));
+  EXPECT_EQ(slopes(3)->data, (Slopes{0x1p-4F, 0x1p-8F, 0x1p-2F}));
+  EXPECT_EQ(slopes(6)->data, (Slopes{0x1p-2F, 0x1p-4F, 0x1p-6F, 0x1p-8F, 0x1p-1F, 0x1p-3F}));
+  EXPECT_EQ(slopes(8)->data,
             (Slopes{0x1p-1F, 0x1p-2F, 0x1p-3F, 0x1p-4F, 0x1p-5F, 0x1p-6F, 0x1p-7F, 0x1p-8F}));
-  EXPECT_EQ(slopes(12).data,
+  EXPECT_EQ(slopes(12)->data,
             (Slopes{0x1p-1F, 0x1p-2F, 0x1p-3F, 0x1p-4F, 0x1p-5F, 0x1p-6F, 0x1p-7F, 0x1p-8F,
                     0x1.6a09e6p-1F, 0x1.6a09e6p-2F, 0x1.6a09e6p-3F, 0x1.6a09e6p-4F}));
-  EXPECT_EQ(slopes(12).shape, (Shape{12}));
+  EXPECT_EQ(slopes(12)->shape, (Shape{12}));
 }
 
 RC_GTEST_PROP(Generator, ValuesAreSmallIntegersTimesAPowerOfTwo, ()) {
@@ -180,7 +180,7 @@ RC_GTEST_PROP(Generator, ValuesAreSmallIntegersTimesAPowerOfTwo, ()) {
     // One power of two for the whole tensor: every value a multiple of it, below 2^24 of them.
     double least = 1.0;
     const auto multiple = [&](float v) { return std::fmod(static_cast<double>(v), least) == 0.0; };
-    const auto& data = weights.at(spec.name).data;
+    const auto& data = weights.at(spec.name)->data;
     while (!std::all_of(data.begin(), data.end(), multiple)) least /= 2.0;
     RC_ASSERT(least >= 0x1p-50);
     for (float v : data) RC_ASSERT(std::abs(static_cast<double>(v)) < 0x1p24 * least);
@@ -197,7 +197,7 @@ TEST(Generator, ChannelScalesSpreadOverAboutTenTimes) {
       double least = INFINITY;
       double most = 0.0;
       for (std::size_t c = 0; c < channels; ++c) {
-        const double scale = rms(weights.at(spec.name).data, c, channels);
+        const double scale = rms(weights.at(spec.name)->data, c, channels);
         least = std::min(least, scale);
         most = std::max(most, scale);
       }
@@ -215,7 +215,7 @@ TEST(Generator, ScalesByFanIn) {
       if (!spec.matrix) continue;
       const std::string part = spec.name.substr(spec.name.find('.') + 1);
       const double gain = part == "wo" ? 0.25 : part == "w_out" ? 0.5 : 1.0;
-      const double got = rms(weights.at(spec.name).data, 0, 1);
+      const double got = rms(weights.at(spec.name)->data, 0, 1);
       EXPECT_NEAR(got * got * static_cast<double>(spec.fan_in) / gain, 1.0, 0.25)
           << text << ' ' << spec.name;
     }
@@ -227,7 +227,7 @@ TEST(Generator, RowsAndColumnsAreDistinct) {
   const Weights weights = generate_weights(config, 7);
   for (const WeightSpec& spec : weight_specs(config)) {
     if (!spec.matrix) continue;
-    const auto& data = weights.at(spec.name).data;
+    const auto& data = weights.at(spec.name)->data;
     const auto columns = static_cast<std::size_t>(spec.shape.back());
     const std::size_t rows = data.size() / columns;
     std::set<std::vector<float>> distinct;
@@ -252,7 +252,7 @@ TEST(Generator, VectorsLieInTheirRanges) {
   const Weights weights = generate_weights(config, 9);
   for (const WeightSpec& spec : weight_specs(config)) {
     if (spec.matrix || spec.dims == "PJ") continue;
-    const auto& data = weights.at(spec.name).data;
+    const auto& data = weights.at(spec.name)->data;
     const bool bias =
         spec.name.find("bias") != std::string::npos || spec.name.find(".b") != std::string::npos;
     const bool signs = bias || spec.name == "final_norm";
@@ -270,12 +270,12 @@ TEST(Generator, VectorsLieInTheirRanges) {
 TEST(Generator, DependsOnTheSeedAndTheNameOnly) {
   const ModelConfig config = parse_model("palm-tiny");
   const Weights one = generate_weights(config, 1);
-  EXPECT_EQ(one.at("layer0.wq").data, generate_weights(config, 1).at("layer0.wq").data);
-  EXPECT_NE(one.at("layer0.wq").data, generate_weights(config, 2).at("layer0.wq").data);
-  EXPECT_NE(one.at("layer0.wq").data, one.at("layer1.wq").data);
+  EXPECT_EQ(one.at("layer0.wq")->data, generate_weights(config, 1).at("layer0.wq")->data);
+  EXPECT_NE(one.at("layer0.wq")->data, generate_weights(config, 2).at("layer0.wq")->data);
+  EXPECT_NE(one.at("layer0.wq")->data, one.at("layer1.wq")->data);
   // A deeper model has the same first layer.
-  EXPECT_EQ(one.at("layer0.wq").data,
-            generate_weights(parse_model("palm-tiny,layers=3"), 1).at("layer0.wq").data);
+  EXPECT_EQ(one.at("layer0.wq")->data,
+            generate_weights(parse_model("palm-tiny,layers=3"), 1).at("layer0.wq")->data);
 }
 
 TEST(Prompt, RowsDifferAndDoNotDependOnTheBatch) {

@@ -149,7 +149,7 @@ TEST(StoreInt8, RefusesToSaveWhatItCouldNotLoad) {
   const Weights whole = small_int8();
   const auto refused = [&](const char* name, float value) {
     const Folder folder;
-    std::map<std::string, Tensor> tensors(whole.all().begin(), whole.all().end());
+    std::map<std::string, Tensor> tensors = whole.tensors();
     tensors.at(name).data[2] = value;
     const Weights broken(whole.config(), std::move(tensors), NumberFormat::int8);
     const std::string message = message_of([&] { save_weights(broken, folder / "w.h5"); });

@@ -35,8 +35,9 @@ bool equal(const Weights& a, const Weights& b) {
     return one.first == other.first && one.second.shape == other.second.shape &&
            std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
   };
+  const auto in_a = a.tensors(), in_b = b.tensors();
   return a.config() == b.config() && a.stored_type() == b.stored_type() &&
-         std::equal(a.all().begin(), a.all().end(), b.all().begin(), b.all().end(), same);
+         std::equal(in_a.begin(), in_a.end(), in_b.begin(), in_b.end(), same);
 }
 
 RC_GTEST_PROP(Store, LoadsWhatItSaved, ()) {
@@ -120,7 +121,7 @@ TEST(Store, LeavesNothingBehindWhenTheDiskIsFull) {
 TEST(Store, RefusesToSaveWhatItCouldNotLoad) {
   const Folder folder;
   const Weights whole = small();
-  std::map<std::string, Tensor> tensors(whole.all().begin(), whole.all().end());
+  std::map<std::string, Tensor> tensors = whole.tensors();
   tensors["embed"].data[0] = std::numeric_limits<float>::infinity();
   const Weights broken(whole.config(), tensors);
   EXPECT_EQ(label_of([&] { save_weights(broken, folder / "w.h5"); }), "weights_value");
@@ -303,7 +304,7 @@ TEST(Store, CorruptDataAreNamed) {
   const Weights weights = small();
   save_weights(weights, folder / "w.h5");
   std::vector<char> bytes = bytes_of(folder / "w.h5");
-  const auto& table = weights.at("embed").data;
+  const auto& table = weights.at("embed")->data;
   const char* needle = reinterpret_cast<const char*>(table.data());
   const auto found =
       std::search(bytes.begin(), bytes.end(), needle, needle + table.size() * sizeof(float));

@@ -19,7 +19,7 @@ const char* const kModel = "palm-tiny,layers=1,E=4,F=3,H=2,Q=2,V=5,positions=3,t
 template <class Change>
 Weights changed(Change&& change) {
   const Weights whole = generate_weights(parse_model(kModel), 1);
-  std::map<std::string, Tensor> tensors(whole.all().begin(), whole.all().end());
+  std::map<std::string, Tensor> tensors = whole.tensors();
   change(tensors);
   return {whole.config(), std::move(tensors)};
 }
@@ -42,7 +42,7 @@ TEST(Weights, ValidateNamesWhatIsWrong) {
 
 TEST(Weights, AtRefusesUnknownNames) {
   const Weights w = changed([](auto&) {});
-  EXPECT_EQ(w.at("embed").shape, (Shape{5, 4}));
+  EXPECT_EQ(w.at("embed")->shape, (Shape{5, 4}));
   EXPECT_EQ(label_of([&] { w.at("layer9.wq"); }), "weights_name");
 }
 
@@ -50,8 +50,8 @@ TEST(Weights, Bf16RoundsMatricesOnly) {
   const Weights whole = changed([](auto&) {});
   const Weights rounded = stored_as(whole, NumberFormat::bf16);
   for (const WeightSpec& spec : weight_specs(whole.config())) {
-    const Tensor& before = whole.at(spec.name);
-    const Tensor& after = rounded.at(spec.name);
+    const Tensor& before = *whole.at(spec.name);
+    const Tensor& after = *rounded.at(spec.name);
     ASSERT_EQ(after.shape, before.shape);
     bool differs = false;
     for (std::size_t i = 0; i < before.data.size(); ++i) {
@@ -61,7 +61,7 @@ TEST(Weights, Bf16RoundsMatricesOnly) {
     }
     EXPECT_EQ(differs, spec.matrix) << spec.name;
   }
-  EXPECT_EQ(stored_as(whole, NumberFormat::f32).at("embed").data, whole.at("embed").data);
+  EXPECT_EQ(stored_as(whole, NumberFormat::f32).at("embed")->data, whole.at("embed")->data);
 }
 
 TEST(Weights, Bf16RefusesWhatItCannotHold) {
@@ -74,7 +74,7 @@ TEST(Weights, ForInt8StayAsTheyAreUntilTheyArePlaced) {
   const Weights given = changed([](auto&) {});
   const Weights stored = stored_as(given, NumberFormat::int8);
   EXPECT_EQ(stored.stored_type(), NumberFormat::f32);
-  for (const auto& [name, tensor] : given.all()) EXPECT_EQ(stored.at(name).data, tensor.data);
+  for (const auto& [name, tensor] : given.tensors()) EXPECT_EQ(stored.at(name)->data, tensor.data);
 }
 
 TEST(Weights, KeptAsInt8AreCodesAndScales) {

@@ -138,8 +138,8 @@ RC_GTEST_PROP(ModelTextOfKeys, GeneratesTheWeightsOfTheModel, ()) {
   const ModelText text = parse_model_text(text_of_model(d.config));
   const auto of_text = generate_text_weights(text, sizes_of(text), d.seed);
   const Weights of_keys = generate_weights(d.config, d.seed);
-  RC_ASSERT(of_text.size() == of_keys.all().size());
-  for (const auto& [id, tensor] : of_keys.all()) {
+  RC_ASSERT(of_text.size() == of_keys.names().size());
+  for (const auto& [id, tensor] : of_keys.tensors()) {
     RC_LOG() << id << "\n";
     RC_ASSERT(of_text.at(id).shape == tensor.shape);
     RC_ASSERT(of_text.at(id).data == tensor.data);

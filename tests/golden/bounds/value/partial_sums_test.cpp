@@ -40,7 +40,7 @@ class PartialSums : public testing::Test, protected OracleRun {
   void add(std::vector<std::vector<double>>& parts, const std::string& operand,
            const std::string& matrix, const std::string& layout, const std::string& axes) const {
     const IntervalTensor& x = dump.at(kAt + operand);
-    const Tensor& w = weights().at("layer1." + matrix);
+    const Tensor& w = *weights().at("layer1." + matrix);
     const std::size_t rows = 4, width = x.size() / rows, columns = w.data.size() / width;
     std::vector<std::size_t> part_of(width);
     for (int chip = 0; chip < kTorus.chips(); ++chip) {

@@ -52,7 +52,7 @@ class Dumped : public OracleRun {
   /// From now on one element of a weight is another than in the run.
   template <class To>
   void change(const std::string& weight, std::size_t i, To&& to) {
-    std::map<std::string, Tensor> tensors(weights().all().begin(), weights().all().end());
+    std::map<std::string, Tensor> tensors = weights().tensors();
     float& v = tensors.at(weight).data.at(i);
     v = to(v);
     changed_.emplace(weights().config(), std::move(tensors), weights().stored_type());

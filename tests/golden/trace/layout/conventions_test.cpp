@@ -101,8 +101,8 @@ TEST(Conventions, GainsFoldedIntoTheNextWeight) {
   const std::vector<Written> values = changed(run, {"norm", "final_norm"}, [&](Written& w) {
     const bool last = w.name.ends_with("final_norm");
     const std::size_t at = w.name.find("layer");
-    const Tensor& gain =
-        run.weights().at(last ? "final_norm" : w.name.substr(at, w.name.rfind('.') - at) + ".norm");
+    const Tensor& gain = *run.weights().at(
+        last ? "final_norm" : w.name.substr(at, w.name.rfind('.') - at) + ".norm");
     for (std::size_t i = 0; i < w.numbers.size(); ++i)
       w.numbers[i] = f32(w.numbers[i] / static_cast<double>(gain.data[i % gain.data.size()]));
   });
@@ -342,7 +342,7 @@ TEST(Conventions, ValuesRoundedInTheFile) {
 
 TEST(Conventions, WeightsTransposed) {
   const ExactRun run(kLine);
-  const Written w = written("layer1.wq", "EHQ", run.weights().at("layer1.wq"));
+  const Written w = written("layer1.wq", "EHQ", *run.weights().at("layer1.wq"));
   for (const char* dims : {"EHQ", "HQE", "QEH"}) {
     Written theirs = transposed(w, dims);
     theirs.attributes["layout"] = dims;

@@ -25,7 +25,7 @@ TEST(TokensOfPair, ThatDifferWithoutAReasonExplainNothing) {
   // What follows from the other id, too.
   StoredArray& ids = b.values.find("decode.2.ids")->second.whole;
   poke(ids, 1, std::fmod(ids.at(1) + 1, 30));
-  const Tensor table = run.weights().at("embed");
+  const Tensor table = *run.weights().at("embed");
   StoredArray& embed = b.values.find("decode.2.embed")->second.whole;
   const auto id = static_cast<std::size_t>(ids.at(1));
   for (std::size_t e = 0; e < 16; ++e)

@@ -41,7 +41,7 @@ std::vector<Written> alone(std::vector<Written> values, const std::set<std::stri
 
 /// A run with a mistake in its weights, over the ids of the right one.
 std::vector<Written> wrong(const ExactRun& right, const std::function<void(Tensors&)>& mistake) {
-  Tensors tensors(right.weights().all().begin(), right.weights().all().end());
+  Tensors tensors = right.weights().tensors();
   mistake(tensors);
   const Weights weights(right.weights().config(), std::move(tensors),
                         right.weights().stored_type());

@@ -54,7 +54,7 @@ TEST_F(Diagnosed, ZerosInAllLayersAreNeverWritten) {
 
 /// What decode.1 alone would be, its next step is not.
 TEST_F(Diagnosed, LaterPassesAreAsked) {
-  const Tensor &c = run.weights().at("rope_cos"), &s = run.weights().at("rope_sin");
+  const Tensor &c = *run.weights().at("rope_cos"), &s = *run.weights().at("rope_sin");
   // Of palm-tiny's halves, two pairs: five positions further, once, in decode.1 and in decode.2.
   const auto turn = [&](const Written& w, const std::vector<double>&, std::size_t i) {
     const std::vector<double>& x = at(w.name.substr(0, w.name.size() - 4)).numbers;

@@ -19,7 +19,7 @@ std::vector<std::string> said(
     const std::function<bool(const Written&)>& absent = [](const Written&) { return false; },
     const dump::Attributes& attributes = {}) {
   const ExactRun run(line);
-  std::map<std::string, Tensor> tensors(run.weights().all().begin(), run.weights().all().end());
+  std::map<std::string, Tensor> tensors = run.weights().tensors();
   change(tensors);
   const Weights weights(run.weights().config(), std::move(tensors), run.weights().stored_type());
   std::vector<Written> values = run.values();
@@ -27,7 +27,7 @@ std::vector<std::string> said(
   dump::Dump d = run.trace(values, "f32");
   for (const auto& [name, text] : attributes) d.attributes[name] = text;
   const Claim claim = read_claim(d.attributes, std::nullopt);
-  return not_shown(claim, read_values(d, claim, weights), weights);
+  return not_shown(claim, read_values(d, claim, weights), weights, calling_thread());
 }
 
 bool has(const std::vector<std::string>& sentences, const std::string& words) {
@@ -149,7 +149,7 @@ TEST(NotShown, OfRowsWithTheSameIds) {
   const auto of = [&](const std::vector<Written>& written) {
     const dump::Dump d = run.trace(written, "f32");
     const Claim claim = read_claim(d.attributes, std::nullopt);
-    return not_shown(claim, read_values(d, claim, run.weights()), run.weights());
+    return not_shown(claim, read_values(d, claim, run.weights()), run.weights(), calling_thread());
   };
   EXPECT_TRUE(has(of(values), "rows 0 and 5 of the batch have the same ids"));
   // In one chunk alone they are not the same.

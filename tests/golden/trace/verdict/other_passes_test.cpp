@@ -208,7 +208,7 @@ TEST(BadValue, LogitsOfAllPositionsAreJudgedAtTheLast) {
 dump::Dump weights_alone(const ExactRun& run) {
   std::vector<Written> values;
   for (const WeightSpec& spec : weight_specs(run.source_case.model))
-    values.push_back(written(spec.name, spec.dims, run.weights().at(spec.name)));
+    values.push_back(written(spec.name, spec.dims, *run.weights().at(spec.name)));
   return run.trace(values, "f32");
 }
 
@@ -230,7 +230,7 @@ TEST(WeightsAlone, AreJudged) {
 TEST(WeightsAlone, ATransposedSquareOneIsSaidToBe) {
   const ExactRun run("torus=1x1x1 model=llama,layers=1,E=16,F=16,H=4,K=2,Q=4,V=30 batch=1 gen=1");
   Written turned =
-      transposed(written("layer0.w_gate", "EF", run.weights().at("layer0.w_gate")), "FE");
+      transposed(written("layer0.w_gate", "EF", *run.weights().at("layer0.w_gate")), "FE");
   const Judged j = judged(run, run.trace({turned}, "f32"));
   EXPECT_EQ(j.verdict.count(Fit::different), 1);
   EXPECT_TRUE(has_note(j, "layer0.w_gate is transposed: declare layout=FE")) << j.notes.size();
@@ -248,8 +248,8 @@ TEST(OtherIds, AreReadOffTheFirstNorm) {
         "torus=1x1x1 model=llama,norm=" + norm +
         ",bias=all,layers=1,E=16,F=24,H=4,K=2,Q=4,V=30 batch=2 prompt=3 gen=1 seed=3");
     const std::vector<std::size_t> ids{5, 17, 2, 9, 0, 23};
-    const Tensor &table = run.weights().at("embed"), &gain = run.weights().at("layer0.norm");
-    const bool biased = run.weights().all().contains("layer0.norm_bias");
+    const Tensor &table = *run.weights().at("embed"), &gain = *run.weights().at("layer0.norm");
+    const bool biased = run.weights().contains("layer0.norm_bias");
     std::vector<Written> values = run.values();
     std::erase_if(values, [](const Written& w) { return w.name != "prefill.c0.layer0.norm"; });
     ASSERT_EQ(values.size(), 1U);
@@ -262,7 +262,7 @@ TEST(OtherIds, AreReadOffTheFirstNorm) {
       for (std::size_t e = 0; e < 16; ++e) {
         double y = (static_cast<double>(x[e]) - mean) / std::sqrt(squares / 16 + 1e-5) *
                    static_cast<double>(gain.data[e]);
-        if (biased) y += static_cast<double>(run.weights().at("layer0.norm_bias").data[e]);
+        if (biased) y += static_cast<double>(run.weights().at("layer0.norm_bias")->data[e]);
         values[0].numbers[token * 16 + e] = f32(y);
       }
     }

@@ -197,7 +197,7 @@ TEST(PrefixesCompared, ThePromptIsThatOfPrefixesAndRows) {
   const auto embed =
       subject("prefix.c0.embed", "", run.source_case.model, run.passes, NumberFormat::f32);
   const Tensor& x = *read.reference.exact(*embed);
-  const Tensor& table = run.weights().at("embed");
+  const Tensor& table = *run.weights().at("embed");
   for (std::size_t i = 0; i < 8; ++i)
     EXPECT_EQ(x.data[i * 12], table.data[(i + 1) * 12] * run.source_case.model.embed_scale) << i;
 }

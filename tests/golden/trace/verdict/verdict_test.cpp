@@ -244,7 +244,7 @@ TEST(Verdict, OfLooseValuesAloneFails) {
 TEST(Verdict, OfWeightsAloneProvesAndOfIdsAloneFails) {
   const ExactRun run(kLine);
   std::vector<Written> values{
-      written("layer1.wq", "EHQ", run.weights().at("layer1.wq"), {{"layout", "EHQ"}})};
+      written("layer1.wq", "EHQ", *run.weights().at("layer1.wq"), {{"layout", "EHQ"}})};
   for (const Written& w : run.values())
     if (w.name.ends_with(".ids")) values.push_back(w);
   const Verdict v = run.judged(values, "exact");

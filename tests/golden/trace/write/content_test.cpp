@@ -186,7 +186,7 @@ TEST(Trace, HoldsWhatARunIsGiven) {
   OracleMemo memo;
   const auto known = memo.get(c);
   Shape shape;
-  for (const auto& [id, weight] : known->stored.all()) {
+  for (const auto& [id, weight] : known->stored.tensors()) {
     EXPECT_EQ(file.data(id, &shape), as_bytes(weight.data)) << id;
     EXPECT_EQ(shape, weight.shape) << id;
     EXPECT_EQ(file.text(id, "op"), "input") << id;

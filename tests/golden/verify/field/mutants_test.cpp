@@ -174,7 +174,7 @@ TEST(Mutants, Number32IsSilentWhereTablesRotate) {
 /// Weights with which the layer's output is its input.
 Weights without_outputs(const Case& c) {
   const Weights all = generate_weights(c.model, c.seed);
-  std::map<std::string, Tensor> tensors(all.all().begin(), all.all().end());
+  std::map<std::string, Tensor> tensors = all.tensors();
   for (const char* name : {"layer0.wo", "layer0.w_out"})
     std::fill(tensors.at(name).data.begin(), tensors.at(name).data.end(), 0.0F);
   return {c.model, std::move(tensors)};
