@@ -84,6 +84,34 @@ function(shardproof_plain source)
   endif()
 endfunction()
 
+# Kernels are compiled for each instruction set, and weights/base/isa.cpp chooses one at run time.
+# SOURCES becomes those of STEM: STEM_scalar.cpp and, on x86-64, STEM_avx2.cpp and STEM_avx512.cpp.
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag(-march=x86-64-v4 SHARDPROOF_HAS_V4)
+set(shardproof_vector_kernels OFF)
+if(SHARDPROOF_HAS_V4 AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  set(shardproof_vector_kernels ON)
+endif()
+function(shardproof_kernels sources stem)
+  set(all ${stem}_scalar.cpp)
+  if(shardproof_vector_kernels)
+    list(APPEND all ${stem}_avx2.cpp ${stem}_avx512.cpp)
+    # g++ 12 takes the undefined operand of its own AVX-512 header for a mistake (GCC bug 105593).
+    set(quiet "$<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized;-Wno-maybe-uninitialized>")
+    set_source_files_properties(${stem}_avx2.cpp PROPERTIES
+      COMPILE_OPTIONS "-march=x86-64-v3;${quiet}")
+    set_source_files_properties(${stem}_avx512.cpp PROPERTIES
+      COMPILE_OPTIONS "-march=x86-64-v4;-mprefer-vector-width=512;${quiet}")
+  endif()
+  set(${sources} ${all} PARENT_SCOPE)
+endfunction()
+# SOURCE names kernels of instruction sets: it is told whether there are any besides the scalar one.
+function(shardproof_chooser source)
+  if(shardproof_vector_kernels)
+    set_source_files_properties(${source} PROPERTIES COMPILE_DEFINITIONS SHARDPROOF_VECTOR_KERNELS)
+  endif()
+endfunction()
+
 # What a library without loops over elements costs is to compile it.
 set(shardproof_light_flags ${SHARDPROOF_LIGHT_FLAGS})
 if(SHARDPROOF_LIGHT_FLAGS STREQUAL "" AND CMAKE_BUILD_TYPE STREQUAL Release)

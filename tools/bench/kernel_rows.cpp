@@ -7,7 +7,7 @@
 
 #include "engine/numeric/contract.h"
 #include "engine/numeric/detail/kernels.h"
-#include "engine/numeric/isa.h"
+#include "weights/base/isa.h"
 #include "tools/bench/contest.h"
 #include "tools/bench/fma_loop.h"
 #include "tools/bench/row.h"

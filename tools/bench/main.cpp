@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "engine/numeric/isa.h"
+#include "weights/base/isa.h"
 #include "tools/bench/eigen_pair.h"
 #include "tools/bench/ffn.h"
 #include "tools/bench/load.h"

@@ -9,7 +9,7 @@
 #include "engine/collectives/scheduled_sum.h"
 #include "engine/collectives/transfer.h"
 #include "engine/numeric/contract.h"
-#include "engine/numeric/isa.h"
+#include "weights/base/isa.h"
 #include "tests/bits.h"
 #include "tests/engine/run_program.h"
 #include "tests/engine/written_values.h"

@@ -13,7 +13,7 @@
 
 #include "engine/numeric/contract.h"
 #include "engine/numeric/detail/kernels.h"
-#include "engine/numeric/isa.h"
+#include "weights/base/isa.h"
 
 namespace shardproof {
 namespace {

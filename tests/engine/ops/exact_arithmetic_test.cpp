@@ -16,7 +16,7 @@
 #include "engine/numeric/contract.h"
 #include "engine/numeric/detail/rounding_test.h"
 #include "engine/numeric/exact_sum.h"
-#include "engine/numeric/isa.h"
+#include "weights/base/isa.h"
 #include "engine/ops/einsum.h"
 #include "tests/bits.h"
 #include "tests/engine/hostile_terms.h"

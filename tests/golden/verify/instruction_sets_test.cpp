@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/numeric/isa.h"
+#include "weights/base/isa.h"
 #include "engine/run/inference.h"
 #include "golden/verify/verify.h"
 

@@ -13,7 +13,6 @@
 #include "tests/weights/expect_error.h"
 #include "tests/weights/random_model.h"
 #include "weights/model/registry.h"
-#include "weights/storage/detail/philox.h"
 #include "weights/storage/detail/weight_source.h"
 
 namespace shardproof {
@@ -70,7 +69,6 @@ RC_GTEST_PROP(Philox, IsKeyedBySeedIndexAndFnvOfTheName, ()) {
             philox({low(index), high(index), low(hash), high(hash)}, low(seed), high(seed)));
 }
 
-// The expected values are those that read_back.py computes.
 // Threads share a large matrix, in parts that depend on its size: its beginning does not.
 TEST(Generator, LargeMatricesBeginAsSmallerOnes) {
   const auto drawn = [](std::int64_t rows) {
@@ -83,18 +81,7 @@ TEST(Generator, LargeMatricesBeginAsSmallerOnes) {
   EXPECT_EQ(std::count(largest.data.begin(), largest.data.end(), 0.0F) / 701, 0);
 }
 
-// Several indices at once, over the end of the lower word, too.
-TEST(CounterRandom, RunsAreTheWordsOfTheirIndices) {
-  for (const std::uint64_t first :
-       {std::uint64_t{0}, std::uint64_t{48}, (std::uint64_t{1} << 32) - 8, ~std::uint64_t{0} - 64})
-    for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{0x123456789abcdef0}}) {
-      const std::uint64_t hash = fnv1a("layer0.wq");
-      const PhiloxRun run = philox_run(seed, hash, first);
-      for (std::size_t i = 0; i < run.size(); ++i)
-        ASSERT_EQ(run[i], philox_words(seed, hash, first + i / 4)[i % 4]) << first << " " << i;
-    }
-}
-
+// The expected values are those that read_back.py computes.
 TEST(Generator, GivesTheSameValuesOnEveryMachine) {
   const Weights w = generate_weights(parse_model("palm-tiny"), 1);
   const auto value = [&w](const char* name, std::size_t index) { return w.at(name)->data[index]; };

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "weights/base/detail/each_part.h"
+#include "weights/random/detail/kernels.h"
 #include "weights/storage/detail/philox.h"
 #include "weights/storage/generator.h"
 
@@ -23,36 +22,24 @@ constexpr std::int64_t kMostMultiplier = 80;
 constexpr std::uint64_t kMeanSquareMultiplier = 2380;  // mean of m² over 8..80, rounded
 constexpr int kElementBits = 17;
 
-// The words of one stream, in order.
+// The words of one stream, by their numbers.
 class Stream {
  public:
-  static constexpr std::size_t kRun = std::tuple_size_v<PhiloxRun>;
+  Stream(std::uint64_t seed, std::string_view name) : stream_{seed, fnv1a(name)} {}
 
-  Stream(std::uint64_t seed, std::string_view name) : seed_(seed), hash_(fnv1a(name)) {}
-
-  std::uint32_t operator[](std::int64_t index) {
-    const auto i = static_cast<std::uint64_t>(index);
-    if (i / kRun != run_) {
-      run_ = i / kRun;
-      words_ = philox_run(seed_, hash_, run_ * kPhiloxBlocks);
+  std::uint32_t operator[](std::int64_t number) {
+    if (number / kRunWords != run_) {
+      run_ = number / kRunWords;
+      random_kernels().words(stream_, static_cast<RandomPair>(run_ * kRunIndices), 1,
+                             words_.data());
     }
-    return words_[i % kRun];
-  }
-  /// Calls see(index, words) for runs of words that are together those of first to last.
-  template <class See>
-  void each_run(std::size_t first, std::size_t last, See&& see) const {
-    for (std::size_t at = first; at < last;) {
-      const std::size_t skipped = at % kRun, count = std::min(kRun - skipped, last - at);
-      const PhiloxRun words = philox_run(seed_, hash_, at / kRun * kPhiloxBlocks);
-      see(at, std::span(words).subspan(skipped, count));
-      at += count;
-    }
+    return words_[static_cast<std::size_t>(number % kRunWords)];
   }
 
  private:
-  std::uint64_t seed_, hash_;
-  std::uint64_t run_ = std::numeric_limits<std::uint64_t>::max();
-  PhiloxRun words_{};
+  RandomStream stream_;
+  std::int64_t run_ = -1;
+  std::array<std::uint32_t, kRunWords> words_{};
 };
 
 float scaled(std::int64_t integer, int shift) {
@@ -92,37 +79,55 @@ Scale scale_for(std::int64_t fan_in, Gain gain) {
   return {range, shift};
 }
 
+// The elements of a matrix, by their row-major numbers.
+class Elements {
+ public:
+  Elements(const WeightSource& source, std::uint64_t seed) : stream_{seed, fnv1a(source.id)} {
+    const Scale scale = scale_for(source.fan_in, gain_of(source.id));
+    range_ = {static_cast<std::int32_t>(-scale.range),
+              static_cast<std::uint32_t>(2 * scale.range + 1)};
+    channels_ = source.letters.front() == 'E' ? element_count(source.shape) / source.shape.front()
+                                              : source.shape.back();
+    Stream words(seed, source.id + "/channel");
+    for (std::int64_t c = 0; c < channels_; ++c)
+      factors_.push_back(scaled(ranged(words[c], kLeastMultiplier, kMostMultiplier), scale.shift));
+    for (std::size_t i = 0; i + 1 < kRunWords; ++i) factors_.push_back(factors_[i]);
+  }
+
+  void generate(std::size_t first, std::span<float> out) const {
+    const auto at = static_cast<std::int64_t>(first);
+    const std::size_t before = std::min(out.size(), (kRunWords - first % kRunWords) % kRunWords);
+    const std::size_t runs = (out.size() - before) / kRunWords, after = before + runs * kRunWords;
+    generate_in_run(at, out.first(before));
+    generate_runs(at + static_cast<std::int64_t>(before), runs, out.data() + before);
+    generate_in_run(at + static_cast<std::int64_t>(after), out.subspan(after));
+  }
+
+ private:
+  void generate_runs(std::int64_t first, std::size_t runs, float* out) const {
+    random_kernels().products(stream_, static_cast<RandomPair>(first / 4), static_cast<long>(runs),
+                              range_, {factors_.data(), channels_}, first % channels_, out);
+  }
+  void generate_in_run(std::int64_t first, std::span<float> out) const {
+    if (out.empty()) return;
+    std::array<float, kRunWords> run;
+    const std::int64_t skipped = first % kRunWords;
+    generate_runs(first - skipped, 1, run.data());
+    std::copy_n(run.begin() + skipped, out.size(), out.begin());
+  }
+
+  RandomStream stream_;
+  RandomRange range_{};
+  std::vector<float> factors_;  // m·2^-s, as RepeatedFactors
+  std::int64_t channels_ = 0;
+};
+
 Tensor generate_matrix(const WeightSource& source, std::uint64_t seed) {
   Tensor tensor(source.shape);
-  const std::int64_t channels = source.letters.front() == 'E'
-                                    ? element_count(source.shape) / source.shape.front()
-                                    : source.shape.back();
-  Stream multiplier_words(seed, source.id + "/channel");
-  std::vector<std::int32_t> multipliers(static_cast<std::size_t>(channels));
-  for (std::int64_t c = 0; c < channels; ++c) {
-    multipliers[static_cast<std::size_t>(c)] =
-        static_cast<std::int32_t>(ranged(multiplier_words[c], kLeastMultiplier, kMostMultiplier));
-  }
-  const Scale scale = scale_for(source.fan_in, gain_of(source.id));
-  // Multiplying by a power of two gives the same result as ldexp.
-  const float unit = std::ldexp(1.0F, -scale.shift);
+  const Elements elements(source, seed);
   constexpr std::size_t kLeast = std::size_t{1} << 18;  // elements for which a thread is started
   each_part(tensor.data.size(), kLeast, [&](std::size_t first, std::size_t last) {
-    const Stream stream(seed, source.id);
-    const auto low = static_cast<std::int32_t>(-scale.range);
-    const auto count = static_cast<std::uint64_t>(2 * scale.range + 1);
-    std::array<std::int32_t, Stream::kRun> elements;
-    stream.each_run(first, last, [&](std::size_t at, std::span<const std::uint32_t> words) {
-      for (std::size_t i = 0; i < words.size(); ++i)  // as ranged()
-        elements[i] = low + static_cast<std::int32_t>((words[i] * count) >> 32);
-      std::size_t channel = at % multipliers.size();
-      for (std::size_t i = 0; i < words.size();) {
-        const std::size_t end = std::min(words.size(), i + multipliers.size() - channel);
-        for (; i < end; ++i, ++channel)
-          tensor.data[at + i] = static_cast<float>(elements[i] * multipliers[channel]) * unit;
-        channel = 0;
-      }
-    });
+    elements.generate(first, std::span(tensor.data).subspan(first, last - first));
   });
   return tensor;
 }

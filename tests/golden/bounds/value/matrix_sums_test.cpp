@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/numeric/isa.h"
+#include "weights/base/isa.h"
 
 namespace shardproof::bounds {
 namespace {

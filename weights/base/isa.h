@@ -1,11 +1,10 @@
 #pragma once
 
-#include <optional>
 #include <string_view>
 
 namespace shardproof {
 
-/// The instruction sets the product kernels are compiled for. All of them give the same bits.
+/// The instruction sets that kernels are compiled for. All of them give the same bits.
 enum class Isa { scalar, avx2, avx512 };
 std::string_view to_string(Isa isa);
 
@@ -15,7 +14,7 @@ bool has_isa(Isa isa);
 /// The instruction set in use: the best the machine has, unless a ForcedIsa overrides it.
 Isa isa_in_use();
 
-/// Test hook: all products run on `isa` during its lifetime. Must not be used while other threads
+/// Test hook: all kernels run on `isa` during its lifetime. Must not be used while other threads
 /// work; does not nest. Throws std::invalid_argument unless has_isa(isa).
 class ForcedIsa {
  public:
