@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -84,23 +85,28 @@ class Places {
   std::vector<std::int64_t>& own();
   bool operator==(const Places& other) const;
 
-  /// Calls see(i, place, count) for neighbouring numbers i to i + count at neighbouring places;
-  /// padding is left out.
+  /// Calls see(i, place, count) for neighbouring numbers i to i + count at neighbouring places, of
+  /// those from `first` to `last`; padding is left out.
   template <class See>
-  void each_run(See&& see) const {
-    if (blocks_) {
-      const auto run = static_cast<std::size_t>(blocks_->run());
-      std::size_t i = 0;
-      for (const std::int64_t offset : blocks_->runs()) see(i, first_ + offset, run), i += run;
+  void each_run(std::size_t first, std::size_t last, See&& see) const {
+    if (!blocks_) {
+      for (std::size_t i = first; i < last; ++i)
+        if (own_[i] != kNone) see(i, own_[i], std::size_t{1});
       return;
     }
-    for (std::size_t i = 0; i < own_.size(); ++i)
-      if (own_[i] != kNone) see(i, own_[i], std::size_t{1});
+    if (first >= last) return;
+    const auto run = static_cast<std::size_t>(blocks_->run());
+    std::size_t in_run = first % run;
+    for (std::size_t n = first / run; first < last; ++n, in_run = 0) {
+      const std::size_t count = std::min(run - in_run, last - first);
+      see(first, first_ + blocks_->runs()[n] + static_cast<std::int64_t>(in_run), count);
+      first += count;
+    }
   }
   /// Calls see(i, place) for each number but padding.
   template <class See>
   void each(See&& see) const {
-    each_run([&](std::size_t i, std::int64_t place, std::size_t count) {
+    each_run(0, size(), [&](std::size_t i, std::int64_t place, std::size_t count) {
       for (const std::size_t end = i + count; i < end; ++i, ++place) see(i, place);
     });
   }

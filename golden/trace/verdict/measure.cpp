@@ -1,6 +1,7 @@
 #include "golden/trace/verdict/measure.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "golden/trace/value/detail/each_number.h"
 #include "golden/trace/value/same_bits.h"
 #include "golden/trace/verdict/wrong_box.h"
+#include "weights/base/detail/each_part.h"
 #include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
 
@@ -131,6 +133,19 @@ class Meter {
   std::int64_t numbers_ = 0;
 };
 
+/// Returns whether a chip's numbers from `first` to `last`, or to its last one, have these bits.
+bool has_bits_from(const Numbers& numbers, const Places& places, const Tensor& bits,
+                   std::size_t first, std::size_t last) {
+  bool same = true;
+  places.each_run(first, std::min(last, numbers.size()),
+                  [&](std::size_t i, std::int64_t place, std::size_t count) {
+                    same =
+                        same && std::memcmp(numbers.f32_bytes() + i * sizeof(float),
+                                            bits.data.data() + place, count * sizeof(float)) == 0;
+                  });
+  return same;
+}
+
 }  // namespace
 
 std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected,
@@ -158,22 +173,29 @@ std::vector<Outlier> measure(const DumpedValue& dumped, const Expected& expected
 
 bool has_all_bits(const DumpedValue& dumped, const Tensor& bits, Row& row) {
   if (dumped.layout.is_partial() || !dumped.units.empty() || dumped.terms > 1) return false;
-  std::int64_t elements = 0;
+  std::size_t elements = 0;
   for (std::size_t chip = 0; chip < dumped.shards.size(); ++chip) {
     const Numbers& numbers = dumped.shards[chip];
     if (numbers.empty()) continue;
-    const std::byte* const bytes = numbers.f32_bytes();
-    if (bytes == nullptr || !dumped.places[chip].of_block()) return false;
-    bool same = true;
-    dumped.places[chip].each_run([&](std::size_t i, std::int64_t place, std::size_t count) {
-      same = same && std::memcmp(bytes + i * sizeof(float), bits.data.data() + place,
-                                 count * sizeof(float)) == 0;
-    });
-    if (!same) return false;
-    elements += std::ssize(numbers);
+    if (numbers.f32_bytes() == nullptr || !dumped.places[chip].of_block()) return false;
+    elements += numbers.size();
   }
   if (elements == 0) return false;
-  row.elements = elements;
+  std::atomic<bool> same = true;
+  constexpr std::size_t kLeast = std::size_t{1} << 18;  // numbers for which a thread is started
+  each_part(elements, kLeast, [&](std::size_t first, std::size_t last) {
+    std::size_t before = 0;  // numbers of earlier chips
+    for (std::size_t chip = 0; chip < dumped.shards.size() && before < last && same; ++chip) {
+      const Numbers& numbers = dumped.shards[chip];
+      const std::size_t from = std::max(first, before) - before;
+      if (from < numbers.size() &&
+          !has_bits_from(numbers, dumped.places[chip], bits, from, last - before))
+        same = false;
+      before += numbers.size();
+    }
+  });
+  if (!same) return false;
+  row.elements = static_cast<std::int64_t>(elements);
   row.fit = Fit::equal;
   return true;
 }

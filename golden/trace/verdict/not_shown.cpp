@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdint>
 #include <map>
 #include <set>
 
+#include "golden/trace/verdict/detail/repeats.h"
 #include "weights/model/registry.h"
 #include "weights/text/heads.h"
 
@@ -55,29 +54,6 @@ const WeightRow* row_of(const std::string& weight) {
 
 bool all(const std::vector<float>& of, float value) {
   return std::all_of(of.begin(), of.end(), [&](float v) { return v == value; });
-}
-
-/// Returns, per dim, how many of its slices repeat another one, compared by hash.
-std::vector<std::size_t> repeats_by_dim(const Tensor& t) {
-  std::vector<std::vector<std::uint64_t>> hashes;
-  for (const std::int64_t extent : t.shape)
-    hashes.emplace_back(static_cast<std::size_t>(extent), 0xcbf29ce484222325);
-  std::vector<std::size_t> index(t.shape.size(), 0);
-  for (const float v : t.data) {
-    for (std::size_t d = 0; d < index.size(); ++d) {
-      std::uint64_t& hash = hashes[d][index[d]];
-      hash = (hash ^ std::bit_cast<std::uint32_t>(v)) * 0x100000001b3;
-      hash ^= hash >> 29;
-    }
-    for (std::size_t d = index.size(); d-- > 0;) {
-      if (++index[d] < hashes[d].size()) break;
-      index[d] = 0;
-    }
-  }
-  std::vector<std::size_t> repeats;
-  for (const auto& of_dim : hashes)
-    repeats.push_back(of_dim.size() - std::set<std::uint64_t>(of_dim.begin(), of_dim.end()).size());
-  return repeats;
 }
 
 /// Returns the facts of all weights; each is read once.

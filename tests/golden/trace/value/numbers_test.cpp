@@ -80,6 +80,18 @@ RC_GTEST_PROP(Places, OfABlockAreThoseOfItsElements, ()) {
       RC_ASSERT(block[i] == own[i]);
       RC_ASSERT(seen[i] == std::pair(i, own[i]));
     }
+    const auto last = *rc::gen::inRange<std::size_t>(0, own.size() + 1);
+    const auto first = *rc::gen::inRange<std::size_t>(0, last + 1);
+    for (const Places& places : {block, Places(own)}) {
+      seen.clear();
+      places.each_run(first, last, [&](std::size_t i, std::int64_t place, std::size_t count) {
+        for (std::size_t j = 0; j < count; ++j)
+          seen.emplace_back(i + j, place + static_cast<std::int64_t>(j));
+      });
+      RC_ASSERT(seen.size() == last - first);
+      for (std::size_t i = 0; i < seen.size(); ++i)
+        RC_ASSERT(seen[i] == std::pair(first + i, own[first + i]));
+    }
     Places changed = block;
     RC_ASSERT(changed.own() == own);
     changed.own()[0] = own[0] + 1;

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "golden/trace/verdict/measure.h"
@@ -69,6 +70,23 @@ RC_GTEST_PROP(AllBits, AnyOtherBitIsSeen, ()) {
   std::byte& sign = of.arrays.back().bytes.back();
   sign ^= std::byte{0x80};
   RC_ASSERT(!has_all_bits(of.dumped, of.whole, row));
+}
+
+// So many that threads share them, in parts that begin and end within a chip's runs.
+TEST(AllBits, AnyOtherBitOfManyIsSeen) {
+  for (const auto& [layout, copies] : {std::pair("E_xF_y", 1), std::pair("EF", 6)}) {
+    InBlocks of(layout, Torus(3, 2, 1), {1029, 1022});
+    Row row;
+    EXPECT_TRUE(has_all_bits(of.dumped, of.whole, row));
+    EXPECT_EQ(row.elements, copies * 1029 * 1022);
+    for (StoredArray& array : of.arrays)
+      for (std::size_t i = 0; i < array.bytes.size(); i += 1022 * 97) {
+        array.bytes[i] ^= std::byte{1};
+        Row other;
+        EXPECT_FALSE(has_all_bits(of.dumped, of.whole, other)) << layout << " " << i;
+        array.bytes[i] ^= std::byte{1};
+      }
+  }
 }
 
 TEST(AllBits, AreNotSaidOfNothingOrOfOtherUnits) {
