@@ -15,15 +15,16 @@ constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
 std::uint32_t magnitude_of(float v) { return std::bit_cast<std::uint32_t>(v) & 0x7fffffff; }
 
 /// Exponent of the lowest set bit of an f32's magnitude; kNone for zero. Branch-free 32-bit code,
-/// so that a compiler vectorizes it eightfold.
+/// so that a compiler vectorizes it eightfold: g++ does not where a conversion is conditional.
 std::int32_t lowest_bit(std::uint32_t magnitude) {
   const auto field = static_cast<std::int32_t>(magnitude >> 23);
-  const std::uint32_t hidden = field != 0 ? 0x800000 : 0;
-  const auto integer = static_cast<std::int32_t>((magnitude & 0x7fffff) | hidden);
+  const std::int32_t hidden = field != 0 ? 0x800000 : 0;
+  const std::int32_t integer = static_cast<std::int32_t>(magnitude & 0x7fffff) | hidden;
   // The float's exponent gives the index of the power of two.
   const std::uint32_t power = std::bit_cast<std::uint32_t>(static_cast<float>(integer & -integer));
   const std::int32_t place = static_cast<std::int32_t>(power >> 23) - 127;
-  return magnitude != 0 ? std::max(field, 1) - 150 + place : kNone;
+  const std::int32_t none = -static_cast<std::int32_t>(magnitude == 0);
+  return ((std::max(field, 1) - 150 + place) & ~none) | (kNone & none);
 }
 
 /// Returns the scale of floats with this lowest bit and this largest magnitude.
