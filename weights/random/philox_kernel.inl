@@ -9,18 +9,29 @@
 namespace shardproof {
 namespace {
 
+/// The keys of all rounds: found once for all words of a call.
+struct PhiloxKeys {
+  RandomPair of[kPhiloxRounds][2];
+
+  explicit PhiloxKeys(RandomPair seed) {
+    auto first = static_cast<RandomWord>(seed), second = static_cast<RandomWord>(seed >> 32);
+    for (auto& round : of) {
+      round[0] = first, round[1] = second;
+      first += kPhiloxGrowth[0], second += kPhiloxGrowth[1];
+    }
+  }
+};
+
 template <class T>
 struct PhiloxLanes {
   using Vec = typename T::Vec;
   Vec a, b, c, d;
 
-  static PhiloxLanes of(const RandomStream& stream, RandomPair first) {
-    const Vec index = T::above(first), hash = T::splat(stream.hash);
+  static PhiloxLanes of(const PhiloxKeys& keys, RandomPair hash_of_name, RandomPair first) {
+    const Vec index = T::above(first), hash = T::splat(hash_of_name);
     const Vec first_by = T::splat(kPhiloxMultipliers[0]),
               second_by = T::splat(kPhiloxMultipliers[1]);
     PhiloxLanes x{index, T::upper(index), hash, T::upper(hash)};
-    auto first_key = static_cast<RandomWord>(stream.seed);
-    auto second_key = static_cast<RandomWord>(stream.seed >> 32);
 #if defined(__clang__)
 #pragma clang loop unroll(full)
 #else
@@ -28,10 +39,8 @@ struct PhiloxLanes {
 #endif
     for (int round = 0; round < kPhiloxRounds; ++round) {
       const Vec p = T::product(x.a, first_by), q = T::product(x.c, second_by);
-      x = {T::mix(T::upper(q), x.b, T::splat(first_key)), q,
-           T::mix(T::upper(p), x.d, T::splat(second_key)), p};
-      first_key += kPhiloxGrowth[0];
-      second_key += kPhiloxGrowth[1];
+      x = {T::mix(T::upper(q), x.b, T::splat(keys.of[round][0])), q,
+           T::mix(T::upper(p), x.d, T::splat(keys.of[round][1])), p};
     }
     return x;
   }
@@ -52,9 +61,10 @@ struct PhiloxLanes {
 
 template <class T>
 void random_words(const RandomStream& stream, RandomPair first, long runs, RandomWord* out) {
+  const PhiloxKeys keys(stream.seed);
   const RandomPair end = first + static_cast<RandomPair>(runs * kRunIndices);
   for (; first != end; first += T::kLanes, out += 4 * T::kLanes)
-    PhiloxLanes<T>::of(stream, first).store([&](long word, typename T::Vec v) {
+    PhiloxLanes<T>::of(keys, stream.hash, first).store([&](long word, typename T::Vec v) {
       T::store(out + word, v);
     });
 }
@@ -63,13 +73,14 @@ template <class T>
 void random_products(const RandomStream& stream, RandomPair first, long runs,
                      const RandomRange& range, const RepeatedFactors& factors, long at,
                      float* out) {
+  const PhiloxKeys keys(stream.seed);
   const RandomPair end = first + static_cast<RandomPair>(runs * kRunIndices);
   for (; first != end; first += T::kLanes, out += 4 * T::kLanes) {
     if (at >= factors.count) at %= factors.count;
     const float* const f = factors.of + at;
-    PhiloxLanes<T>::of(stream, first).times(range.count).store([&](long word, typename T::Vec v) {
-      T::store(out + word, v, range.low, f + word);
-    });
+    PhiloxLanes<T>::of(keys, stream.hash, first)
+        .times(range.count)
+        .store([&](long word, typename T::Vec v) { T::store(out + word, v, range.low, f + word); });
     at += 4 * T::kLanes;
   }
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/numeric/detail/kernels.h"
+#include "weights/base/detail/index.h"
 
 namespace shardproof::bounds {
 namespace {
@@ -20,13 +21,23 @@ struct Products {
   std::size_t columns, chips;
 };
 
-/// Copies row k of a term's matrix, from column `first` on; entries past the last column stay 0.
-void read_columns(const MatrixTerm& term, std::size_t k, std::size_t first, std::size_t count,
-                  std::size_t columns, double* to) {
-  const float* const from = term.matrix->data();
-  for (std::size_t c = 0; c < count; ++c)
-    to[c] = static_cast<double>(term.table ? from[(first + c) * term.width + k]
-                                           : from[k * columns + first + c]);
+/// Copies `count` columns of `terms` rows of a term's matrix, from row k and column `first` on, a
+/// row's kColumns apart.
+void read_rows(const MatrixTerm& term, std::size_t k, std::size_t terms, std::size_t first,
+               std::size_t count, std::size_t columns, double* to) {
+  if (!term.table) {
+    for (const float* from = term.matrix->data() + k * columns + first; terms > 0;
+         --terms, from += columns, to += kColumns)
+      std::transform(from, from + count, to, wide);
+    return;
+  }
+  // Few rows at a time: those of a whole panel, read column by column, would not stay in a cache.
+  constexpr std::size_t kFew = 32;
+  const float* const from = term.matrix->data() + first * term.width + k;
+  for (std::size_t block = 0; block < terms; block += kFew)
+    for (std::size_t c = 0; c < count; ++c)
+      for (std::size_t i = block; i < std::min(block + kFew, terms); ++i)
+        to[i * kColumns + c] = wide(from[c * term.width + i]);
 }
 
 // ---- to twice f64's digits ----
@@ -73,7 +84,7 @@ void add_twice(const Products& of, std::size_t tile, const See& see) {
   for (const MatrixTerm& term : of.terms) {
     auto& matrix = matrices.emplace_back(term.width, std::array<double, kColumns>{});
     for (std::size_t k = 0; k < term.width; ++k)
-      read_columns(term, k, first, count, of.columns, matrix[k].data());
+      read_rows(term, k, 1, first, count, of.columns, matrix[k].data());
   }
   Sums sums(of.chips);
   for (std::size_t i = 0; i < of.rows.size(); ++i) {
@@ -161,9 +172,8 @@ class Blocks {
     const MatrixTerm& term = of_.terms[run.term];
     for (std::size_t slab = 0; slab * kColumns < count; ++slab) {
       const std::size_t from = slab * kColumns, columns = std::min(kColumns, count - from);
-      for (std::size_t k = 0; k < run.count; ++k)
-        read_columns(term, run.first + k, first + from, columns, of_.columns,
-                     panel.data() + (slab * kTerms + k) * kColumns);
+      read_rows(term, run.first, run.count, first + from, columns, of_.columns,
+                panel.data() + slab * kTerms * kColumns);
     }
   }
 

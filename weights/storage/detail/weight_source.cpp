@@ -30,7 +30,7 @@ class Stream {
   std::uint32_t operator[](std::int64_t number) {
     if (number / kRunWords != run_) {
       run_ = number / kRunWords;
-      random_kernels().words(stream_, static_cast<RandomPair>(run_ * kRunIndices), 1,
+      random_kernels().words(stream_, static_cast<RandomPair>(run_) * kRunIndices, 1,
                              words_.data());
     }
     return words_[static_cast<std::size_t>(number % kRunWords)];
