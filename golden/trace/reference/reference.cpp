@@ -73,7 +73,7 @@ Reference::Reference(const Values& values, const Claim& claim, Weights weights)
   const bool of_keys = claim_.source_case.model.rows == nullptr;
   answer_ = (of_keys ? oracle::run : oracle::graph::answer)(
       weights_, {numerics, ids_.prompt(), passes_, claim_.source_case.sampling,
-                 claim_.source_case.seed, claim_.rows});
+                 claim_.source_case.seed, claim_.rows, machine_threads()});
   ids_.decode(values, answer_);
   if (!of_keys) lines_ = std::make_unique<const bounds::TextLines>(claim_.source_case.model);
   fill_dump(values);

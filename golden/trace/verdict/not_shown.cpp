@@ -16,7 +16,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// The properties of a run that may hide faults.
 /// What a weight's elements have in common.
 struct WeightFacts {
   WeightSpec spec;
@@ -25,6 +24,7 @@ struct WeightFacts {
   std::vector<std::size_t> repeats = {};  ///< per dim, of a matrix
 };
 
+/// The properties of a run that may hide faults.
 struct Run {
   const Claim& claim;
   const Values& values;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <set>
 #include <string>
@@ -15,6 +16,7 @@
 #include "oracle/model/oracle.h"
 #include "oracle/numeric/detail/functions.h"
 #include "tests/oracle/random_case.h"
+#include "tests/weights/on_demand.h"
 #include "weights/model/registry.h"
 #include "weights/storage/generator.h"
 
@@ -156,6 +158,27 @@ RC_GTEST_PROP(OracleProperties, ARowOfItsOwnLengthIsThatRowAlone, ()) {
       RC_ASSERT(together.last.at(name).data[b] == answer.last.at(name).data[0]);
     }
   }
+}
+
+/// Large models: each weight is read for the pass and layer that need it, and then given up.
+RC_GTEST_PROP(OracleProperties, WeightsThatAreReadOnDemandGiveTheSameAnswer, ()) {
+  const Drawn d = *rc::gen::exec(draw_case);
+  Request request = d.request;
+  request.passes = Passes(request.prompt.shape[0], request.prompt.shape[1], d.chunk, d.gen);
+  const Weights weights = generate_weights(d.config, d.seed);
+  std::map<std::string, int> read;
+  const Weights each = on_demand(weights, 0, [&read](const std::string& name) { ++read[name]; });
+  const Answer whole = run(weights, request), parts = run(each, request);
+  RC_ASSERT(whole.tokens.size() == parts.tokens.size());
+  for (const auto& [id, token] : whole.tokens) RC_ASSERT(parts.tokens.at(id).data == token.data);
+  RC_ASSERT(whole.checkpoints.size() == parts.checkpoints.size());
+  for (const auto& [id, value] : whole.checkpoints) {
+    RC_ASSERT(parts.checkpoints.at(id).shape == value.shape);
+    RC_ASSERT(parts.checkpoints.at(id).data == value.data);
+  }
+  // Int8 weights are made of whole ones at once.
+  if (request.numerics.weights != NumberFormat::int8)
+    RC_ASSERT(read.at("layer0.wq") == static_cast<int>(request.passes.size()));
 }
 
 RC_GTEST_PROP(OracleProperties, PermutingTheBatchPermutesEveryResult, ()) {

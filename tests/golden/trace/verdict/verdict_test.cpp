@@ -2,6 +2,7 @@
 // unseen: at every pass, name and kind of number.
 #include "golden/trace/verdict/verdict.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +10,7 @@
 
 #include "tests/golden/trace/written.h"
 #include "tests/sanitized.h"
+#include "tests/weights/on_demand.h"
 
 namespace shardproof::dump {
 namespace {
@@ -30,6 +32,38 @@ TEST(Verdict, OfRightValuesInAnyFormIsEqualOrWithin) {
       EXPECT_EQ(v.exit_code(), 0);
     }
   }
+}
+
+/// What a verdict says, with all numbers.
+std::vector<std::string> lines(const Verdict& v) {
+  std::vector<std::string> all{fmt::format("{} of {}", v.compared, v.whole)};
+  for (const Row& row : v.rows)
+    all.push_back(fmt::format("{} {} {} {} {} {} {} {}", row.title, static_cast<int>(row.fit),
+                              row.elements, row.wrong, row.extent.worst, row.extent.found,
+                              row.drift, row.why));
+  all.insert(all.end(), v.not_shown.begin(), v.not_shown.end());
+  return all;
+}
+
+/// Large models: weights are read for each value that needs them.
+TEST(Verdict, OfWeightsOnDemandIsTheSame) {
+  for (const char* keys : {"", " block=serial", " weights=int8", " weights=bf16 act=bf16"})
+    for (const char* arithmetic : {"exact", "f32"}) {
+      const ExactRun run(kLine + keys);
+      dump::Dump d = run.trace(run.values(), arithmetic);
+      for (const std::string& name : run.weights().names()) {
+        const auto tensor = run.weights().at(name);
+        d.values[name].whole = stored(tensor->shape, {tensor->data.begin(), tensor->data.end()});
+        d.order.push_back(name);
+      }
+      const Weights each = on_demand(run.weights());
+      const Claim claim = read_claim(d.attributes, std::nullopt);
+      const Values values = read_values(d, claim, each);
+      Reference reference(values, claim, each);
+      const Verdict of_each = judge(values, claim, reference);
+      EXPECT_EQ(lines(of_each), lines(run.judged(d))) << keys << arithmetic;
+      EXPECT_GT(of_each.rows.size(), run.weights().names().size());
+    }
 }
 
 /// The number of a value that is changed, by place in the array, and the change.
