@@ -39,11 +39,11 @@ void run_text(const Question& question, const std::vector<PassPlan>& passes, std
   const ModelText& text = model.flat();
   const FloatMath<Real> math(model, question.arithmetic, seed, number);
   const auto weights = [&](const TextWeight& weight, const std::string& id, const Shape& shape) {
-    std::vector<Real> elements;
+    oracle::graph::Lettered<Real> value{weight.letters, shape, {}};
     for (const double v : oracle::graph::elements_of(question.weights.find(id).get(), text,
                                                      model.sizes(), weight, id, shape))
-      elements.push_back(static_cast<Real>(v));
-    return elements;
+      value.data.push_back(static_cast<Real>(v));
+    return value;
   };
   oracle::graph::Walk<FloatMath<Real>> walk(text, model.sizes(), math, weights);
   bool continues = false;

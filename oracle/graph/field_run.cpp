@@ -21,7 +21,9 @@ std::map<std::string, field::Tensor> together(const FieldRequest& request, const
     if (turns(weight))
       stored[1] = static_cast<std::int64_t>(request.sizes.number(weight.parameters[1])) / 2;
     const field::Tensor t = math.random().stream("weight " + id, stored);
-    return turns(weight) ? spread(weight, t, shape, math.number(1), math.number(0)) : t.data;
+    return Lettered<field::Number>{
+        weight.letters, shape,
+        turns(weight) ? spread(weight, t, shape, math.number(1), math.number(0)) : t.data};
   };
   Walk<FieldMath> walk(request.text, request.sizes, math, weights);
   const SlotsByPass slots = slots_of(request.passes);

@@ -24,6 +24,11 @@ struct Letters {
 
 std::optional<std::vector<float>> floats_of(const Lettered<double>& x, const std::string& letters) {
   std::vector<float> floats;
+  if (x.floats != nullptr) {
+    if (letters == x.letters) return *x.floats;
+    const Lettered<float> weight{x.letters, x.shape, *x.floats};
+    return in_order(weight, letters).data;
+  }
   floats.reserve(x.data.size());
   for (const double v : in_order(x, letters).data) {
     floats.push_back(static_cast<float>(v));
@@ -56,11 +61,37 @@ size_t extent_of(const std::string& letters, const std::string& all, const Shape
   return count;
 }
 
+/// Returns the product with a weight as it is stored, without a copy of it; nullopt if it is not
+/// one matrix whose rows or columns stand in the order of the other operand.
+std::optional<Lettered<double>> product_with_weight(
+    const Expression& e, const std::vector<std::pair<Lettered<double>, Lettered<double>>>& operands,
+    const Shape& shape) {
+  const Letters own(e.terms[0]);
+  const auto& [x, weight] = operands[0];
+  const bool columns_last = weight.letters == own.summed + own.columns;
+  if (e.terms.size() > 1 || weight.floats == nullptr || !own.is_product || !own.batch.empty() ||
+      (!columns_last && weight.letters != own.columns + own.summed))
+    return std::nullopt;
+  const auto a = floats_of(x, own.rows + own.summed);
+  if (!a) return std::nullopt;
+  const std::string& result = e.terms[0].result;
+  const size_t rows = extent_of(own.rows, result, shape);
+  const size_t columns = extent_of(own.columns, result, shape);
+  Lettered<double> y{own.rows + own.columns, {}, {}};
+  for (const char c : y.letters) y.shape.push_back(shape[result.find(c)]);
+  for (const float s : contract(Vectors::rows_of(*a, rows),
+                                columns_last ? Vectors::columns_of(*weight.floats, columns)
+                                             : Vectors::rows_of(*weight.floats, columns)))
+    y.data.push_back(static_cast<double>(s));
+  return in_order(y, result);
+}
+
 }  // namespace
 
 std::optional<Lettered<double>> product_of_floats(
     const Expression& e, const std::vector<std::pair<Lettered<double>, Lettered<double>>>& operands,
     const Shape& shape) {
+  if (auto product = product_with_weight(e, operands, shape)) return product;
   const std::string& result = e.terms[0].result;
   const Letters first(e.terms[0]);
   const size_t batches = extent_of(first.batch, result, shape);

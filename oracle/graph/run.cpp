@@ -49,7 +49,7 @@ Answer together(const FindWeight& find, const Request& request, const IntTensor&
                 const Passes& passes, std::int64_t first_row) {
   const Exact math(request.act, request.sizes);
   const auto elements = [&](const TextWeight& weight, const std::string& id, const Shape& shape) {
-    return elements_of(find(id).get(), request.text, request.sizes, weight, id, shape);
+    return weight_of<Exact>(find(id), request.text, request.sizes, weight, id, shape);
   };
   Walk<Exact> walk(request.text, request.sizes, math, elements);
   const SlotsByPass slots = slots_of(request.passes);

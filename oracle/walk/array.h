@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,7 +33,19 @@ struct Lettered {
   Shape shape;
   std::vector<Scalar> data;
   std::optional<Presence> presence = {};
+  /// A weight's elements, in place of `data`; null of all other values.
+  std::shared_ptr<const std::vector<float>> floats = nullptr;
 };
+
+/// Returns a value with all its elements in `data`.
+template <class Math, class Scalar = typename Math::Scalar>
+Lettered<Scalar> with_data(const Math& math, Lettered<Scalar> value) {
+  if (value.floats == nullptr) return value;
+  value.data.reserve(value.floats->size());
+  for (const float v : *value.floats) value.data.push_back(math.number(static_cast<double>(v)));
+  value.floats = nullptr;
+  return value;
+}
 
 /// The values that an expression may read, by their names.
 template <class Scalar>

@@ -77,7 +77,8 @@ class Evaluation {
   Value value_of(const Expression& e, const Names& names) {
     if (e.kind == Expression::Kind::number) return {"", {}, {math_.word(e.text)}};
     if (e.kind == Expression::Kind::name) {
-      if (const auto at = names.find(e.text); at != names.end()) return at->second;
+      if (const auto at = names.find(e.text); at != names.end())
+        return with_data(math_, at->second);
       return {"", {}, {math_.word(e.text)}};
     }
     if constexpr (Math::kFormal)
@@ -89,7 +90,8 @@ class Evaluation {
           e.args.size() == 2 ? value_of(e.args[1], names) : Value{"", {}, {math_.number(0)}};
       return before_.value(e.args[0].text, start, names, place_);
     }
-    const Value x = value_of(e.args[0], names);
+    const Value x =
+        form == ModelForm::gather ? operand(e.args[0], names) : value_of(e.args[0], names);
     switch (form) {
       case ModelForm::binary:
         return pair_elements(math_, e.op, x, value_of(e.args[1], names));
@@ -119,6 +121,12 @@ class Evaluation {
     }
   }
 
+  /// Returns the value of an operand that may be a weight, whose elements are not copied.
+  Value operand(const Expression& e, const Names& names) {
+    const auto at = e.kind == Expression::Kind::name ? names.find(e.text) : names.end();
+    return at != names.end() ? at->second : value_of(e, names);
+  }
+
   /// The line, as errors begin.
   std::string where() const { return text_.where(line_->line) + line_->name; }
 
@@ -143,13 +151,16 @@ class Evaluation {
   Value contract(const Expression& e, const Names& names) {
     std::vector<std::pair<Value, Value>> operands;
     for (size_t t = 0; t < e.terms.size(); ++t)
-      operands.emplace_back(value_of(e.args[2 * t], names), value_of(e.args[2 * t + 1], names));
+      operands.emplace_back(operand(e.args[2 * t], names), operand(e.args[2 * t + 1], names));
     const Shape shape = place_.shape_of(e.terms[0].result);
     Value y{e.terms[0].result, shape, {}};
-    if (auto product = math_.product(e, operands, shape, &e == outermost_))
+    if (auto product = math_.product(e, operands, shape, &e == outermost_)) {
       y = std::move(*product);
-    else
+    } else {
+      for (auto& [a, b] : operands)
+        a = with_data(math_, std::move(a)), b = with_data(math_, std::move(b));
       for (const auto& sum : sums_of(math_, e, operands, y)) y.data.push_back(sum.value());
+    }
     if (e.terms.size() > 1) return y;
     for (const Value* v : {&operands[0].first, &operands[0].second})
       if (v->presence && v->presence->letters.find_first_not_of(y.letters) == std::string::npos)

@@ -67,7 +67,11 @@ Lettered<Scalar> gather_rows(const Math& math, const Lettered<Scalar>& table,
                              const Lettered<Scalar>& index, const std::string& where) {
   Lettered<Scalar> y{index.letters + table.letters.substr(1), index.shape, {}};
   y.shape.insert(y.shape.end(), table.shape.begin() + 1, table.shape.end());
-  const size_t width = table.data.size() / static_cast<size_t>(table.shape[0]);
+  const size_t width = count_of(table.shape) / static_cast<size_t>(table.shape[0]);
+  const auto element = [&](size_t i) {
+    return table.floats != nullptr ? math.number(static_cast<double>((*table.floats)[i]))
+                                   : table.data[i];
+  };
   for (const Scalar& s : index.data) {
     if (!math.is_known(s)) {
       y.data.insert(y.data.end(), width, math.unknown());
@@ -76,7 +80,7 @@ Lettered<Scalar> gather_rows(const Math& math, const Lettered<Scalar>& table,
     const double at = math.index(s);
     require_row(at, table.shape[0], where);
     const size_t row = static_cast<size_t>(at) * width;
-    for (size_t i = 0; i < width; ++i) y.data.push_back(math.gathered(table.data[row + i]));
+    for (size_t i = 0; i < width; ++i) y.data.push_back(math.gathered(element(row + i)));
   }
   return y;
 }

@@ -40,9 +40,9 @@ class Walk {
  public:
   using Scalar = typename Math::Scalar;
   using Value = Lettered<Scalar>;
-  /// Returns the elements of a weight, whose id in files is "layer0.wq", in this shape.
-  using Weights = std::function<std::vector<Scalar>(const TextWeight& weight, const std::string& id,
-                                                    const Shape& shape)>;
+  /// Returns a weight, whose id in files is "layer0.wq", in this shape.
+  using Weights =
+      std::function<Value(const TextWeight& weight, const std::string& id, const Shape& shape)>;
   /// Is called with each named value, which it may replace for the lines that follow; layer -1
   /// stands for no layer.
   using Seen = std::function<void(std::int64_t layer, const TextLine& line, Value& value)>;
@@ -118,9 +118,7 @@ class Walk {
       if (layer >= 0 && !sizes_.has(weight.guard, layer)) continue;
       const std::string& file = weight.from.empty() ? weight.name : weight.from;
       const std::string id = layer < 0 ? file : "layer" + std::to_string(layer) + "." + file;
-      Value v{weight.letters, place_.shape_of(weight.letters), {}};
-      v.data = weights_(weight, id, v.shape);
-      names[weight.name] = std::move(v);
+      names[weight.name] = weights_(weight, id, place_.shape_of(weight.letters));
     }
     for (const LineGroup& group : orders_[static_cast<size_t>(which)]) {
       std::vector<const TextLine*> lines;

@@ -78,11 +78,12 @@ Number sqrt_of(const Number& x, double error) {
 
 }  // namespace
 
-Estimate IntervalMath::Sum::value() const {
-  Number sum = sum_.value(by_->declared);
-  if (by_->may_round) sum = rounded_if(sum, Rounds::some, by_->declared.values);
-  return {sum};
+Estimate IntervalMath::of_sum(const bounds::Sum& sum, const LineArithmetic& by) {
+  const Number value = bound(sum, by.declared);
+  return {by.may_round ? rounded_if(value, Rounds::some, by.declared.values) : value};
 }
+
+Estimate IntervalMath::Sum::value() const { return of_sum(sum_.sum(), *by_); }
 
 Estimate IntervalMath::rounded(const Number& x) const {
   if (!line_.may_round) return {x};

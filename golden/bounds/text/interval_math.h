@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/numeric/threads.h"
 #include "golden/bounds/number/declared_arithmetic.h"
 #include "golden/bounds/number/interval_tensor.h"
 #include "golden/bounds/number/number.h"
@@ -93,19 +94,22 @@ class IntervalMath {
   void begin(const TextLine& line, std::int64_t layer, bool in_loop) const {
     line_ = arithmetic_(line, layer, in_loop);
   }
-  static std::optional<oracle::graph::Lettered<Estimate>> product(
-      const Expression&,
-      const std::vector<
-          std::pair<oracle::graph::Lettered<Estimate>, oracle::graph::Lettered<Estimate>>>&,
-      const Shape&, bool) {
-    return std::nullopt;
-  }
+  using Value = oracle::graph::Lettered<Estimate>;
+  /// Returns an einsum with weights as blocked products (golden/bounds/value/matrix_sums.h), on the
+  /// threads in use; nullopt if the weights are no matrices of it.
+  std::optional<Value> product(const Expression& e,
+                               const std::vector<std::pair<Value, Value>>& operands,
+                               const Shape& shape, bool) const;
+  /// Uses these threads, which outlive the math, in place of the caller's.
+  void use(Threads& threads) { threads_ = &threads; }
 
  private:
   Estimate rounded(const Number& x) const;
+  static Estimate of_sum(const bounds::Sum& sum, const LineArithmetic& by);
 
   const TextSizes& sizes_;
   ArithmeticOf arithmetic_;
+  Threads* threads_ = &calling_thread();
   mutable LineArithmetic line_;  ///< of the line that is being evaluated
 };
 

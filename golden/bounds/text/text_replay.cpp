@@ -156,17 +156,15 @@ void TextReplay::take(const std::string& id, const TextLine& line, Lettered<Esti
 
 void TextReplay::derive(bool exactly) {
   std::string pass;
-  const IntervalMath math(lines_.model().sizes(), [&](const TextLine& line, std::int64_t layer,
-                                                      bool in_loop) {
+  IntervalMath math(lines_.model().sizes(), [&](const TextLine& line, std::int64_t layer,
+                                                bool in_loop) {
     return lines_.arithmetic(line, declared({pass, std::max<std::int64_t>(layer, 0), line.name}),
                              torus_, in_loop, exactly);
   });
+  math.use(*threads_);
   const auto weights = [&](const TextWeight& weight, const std::string& id, const Shape& shape) {
-    std::vector<Estimate> elements;
-    for (const double v : oracle::graph::elements_of(weights_.find(id).get(), lines_.text(),
-                                                     lines_.model().sizes(), weight, id, shape))
-      elements.push_back(IntervalMath::number(v));
-    return elements;
+    return oracle::graph::weight_of<IntervalMath>(weights_.find(id), lines_.text(),
+                                                  lines_.model().sizes(), weight, id, shape);
   };
   oracle::graph::Walk<IntervalMath> walk(lines_.text(), lines_.model().sizes(), math, weights);
   bool continues = false;

@@ -28,7 +28,11 @@ std::vector<std::size_t> rows_of_logits(const PassPlan& pass, std::size_t L) {
 Derivation::Derivation(const Weights& weights, const Passes& passes,
                        const std::map<std::string, IntTensor>& ids, const Dump& dump,
                        DeclaredArithmetic declared)
-    : weights_(weights), ids_(ids), dump_(dump), declared_(std::move(declared)) {
+    : weights_(weights),
+      ids_(ids),
+      dump_(dump),
+      declared_(std::move(declared)),
+      threads_(&calling_thread()) {
   for (std::int64_t i = 0; i < passes.size(); ++i) passes_.push_back(passes.at(i));
 }
 

@@ -11,6 +11,7 @@
 
 #include "engine/layout/layout.h"
 #include "engine/layout/torus.h"
+#include "engine/numeric/threads.h"
 #include "golden/bounds/number/declared_arithmetic.h"
 #include "golden/bounds/number/interval_tensor.h"
 #include "weights/base/error.h"
@@ -111,6 +112,9 @@ class Derivation {
   virtual std::vector<bool> absent(const std::string& id);
 
   const Weights& weights() const { return weights_; }
+  /// Uses these threads, which outlive the derivation, in place of the caller's.
+  void use(Threads& threads) { threads_ = &threads; }
+  Threads& threads() const { return *threads_; }
   /// Returns the tokens of each pass.
   const std::map<std::string, IntTensor>& ids() const { return ids_; }
   /// Returns the torus that lay_out declares, if any.
@@ -144,6 +148,7 @@ class Derivation {
   std::map<std::string, Layout> layouts_;          ///< by id
   std::optional<Torus> torus_;
   bool exactly_ = false;
+  Threads* threads_;  ///< the caller's, or those in use
 };
 
 }  // namespace shardproof::bounds

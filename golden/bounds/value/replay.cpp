@@ -44,8 +44,7 @@ Replay::Replay(const Weights& weights, const Passes& passes,
                const DeclaredArithmetic& declared)
     : Derivation(weights, passes, ids, dump, declared),
       config_(weights.config()),
-      of_matrices_(declared.of_matrix_product()),
-      threads_(&calling_thread()) {
+      of_matrices_(declared.of_matrix_product()) {
   const NumberFormat stored = weights.stored_type();
   for (const NamedComposites& some :
        {composites_of(config_, stored), block_terms_of(config_, stored)})

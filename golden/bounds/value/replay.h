@@ -13,7 +13,6 @@
 
 #include "engine/layout/layout.h"
 #include "engine/layout/torus.h"
-#include "engine/numeric/threads.h"
 #include "golden/bounds/number/fit.h"
 #include "golden/bounds/number/interval_tensor.h"
 #include "golden/bounds/number/rounding.h"
@@ -60,8 +59,6 @@ class Replay : public Derivation {
   void declare(const std::string& id, const DeclaredArithmetic& declared) override;
   void forget(const std::string& pass) override { forgotten_.insert(pass); }
   void lay_out(const std::map<std::string, Layout>& layouts, const Torus& torus) override;
-  /// Computes products with matrices on these threads from now on; they outlive the replay.
-  void use(Threads& threads) { threads_ = &threads; }
 
   /// Judges a dumped value; skips padding (padding_in_trace). Throws Error("bounds_c1", ...) if the
   /// dump lacks the value, the model has no value of that name, the shape of the value or of an
@@ -193,7 +190,6 @@ class Replay : public Derivation {
   std::map<std::string, Composite> composites_;  ///< by name
   std::string mean_;                             ///< name of attention's mean
   DeclaredArithmetic of_matrices_;               ///< for products with the layers' matrices
-  Threads* threads_;
   Known known_;
   Known unrounded_;  ///< 16-bit values that the dump lacks: hull of unrounded and rounded
   std::set<std::string> assumed_;

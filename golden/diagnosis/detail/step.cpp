@@ -147,6 +147,7 @@ class Step::Run {
         before_(lines_.text(), math_),
         evaluation_(lines_.text(), sizes_, math_, at_, before_) {
     for (const auto& [name, number] : change.numbers) sizes_.numbers[name] = number;
+    math_.use(step.derivation_.threads());
     const IntTensor& ids = step.derivation_.ids().at(plan_.name);
     oracle::graph::Tokens tokens = oracle::graph::tokens_of(plan_, ids);
     // Caches of rows that go on from prefixes begin behind these.
@@ -200,18 +201,15 @@ class Step::Run {
       TextWeight as = *weight;
       if (change_.other_pairs && oracle::graph::turns(as))
         as.parameters[0] = other_pairs(as.parameters[0]);
-      Value v{as.letters, at_.shape_of(as.letters), {}};
+      const Shape shape = at_.shape_of(as.letters);
       const std::string id = step_.weight_id(as);
       const auto other = change_.weights.find(id);
-      const auto own =
-          other != change_.weights.end() ? nullptr : step_.derivation_.weights().find(id);
-      const Tensor* const stored = own != nullptr                   ? own.get()
-                                   : other != change_.weights.end() ? &other->second
-                                                                    : nullptr;
-      for (const double w :
-           oracle::graph::elements_of(stored, lines_.text(), sizes_, as, id, v.shape))
-        v.data.push_back(IntervalMath::number(w));
-      names_[name] = std::move(v);
+      const std::shared_ptr<const Tensor> stored =
+          other != change_.weights.end()
+              ? std::shared_ptr<const Tensor>(std::shared_ptr<void>(), &other->second)
+              : step_.derivation_.weights().find(id);
+      names_[name] =
+          oracle::graph::weight_of<IntervalMath>(stored, lines_.text(), sizes_, as, id, shape);
       return;
     }
     const TextLine* const line = lines_.line_of({plan_.name, step_.place_.layer, name});

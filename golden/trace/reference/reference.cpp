@@ -77,15 +77,13 @@ Reference::Reference(const Values& values, const Claim& claim, Weights weights)
   ids_.decode(values, answer_);
   if (!of_keys) lines_ = std::make_unique<const bounds::TextLines>(claim_.source_case.model);
   fill_dump(values);
-  if (of_keys) {
-    auto replay =
+  if (of_keys)
+    replay_ =
         std::make_unique<bounds::Replay>(weights_, passes_, ids_.all(), dump_, claim_.declared);
-    replay->use(threads_);
-    replay_ = std::move(replay);
-  } else {
+  else
     replay_ =
         std::make_unique<bounds::TextReplay>(weights_, passes_, ids_.all(), dump_, claim_.declared);
-  }
+  replay_->use(threads_);
   declare(values);
   lay_out(values);
   fill_last_rows(values);
