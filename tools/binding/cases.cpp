@@ -30,7 +30,7 @@ nlohmann::json described(const Case& c) {
 using namespace shardproof;
 using namespace shardproof::binding;
 
-int shardproof_interface() noexcept { return 2; }
+int shardproof_interface() noexcept { return 3; }
 
 const char* shardproof_missing_feature() noexcept { return missing_cpu_feature(); }
 

@@ -8,6 +8,7 @@
 #include "golden/trace/read/dump.h"
 #include "tools/binding/boundary.h"
 #include "tools/report/comparison.h"
+#include "tools/report/pair_comparison.h"
 #include "weights/maps/load_model.h"
 #include "weights/storage/weights.h"
 
@@ -39,6 +40,11 @@ struct DumpObject : ShardproofObject {
 struct ComparisonObject : ShardproofObject {
   explicit ComparisonObject(tools::Comparison of) : comparison(std::move(of)) {}
   tools::Comparison comparison;
+};
+
+struct PairObject : ShardproofObject {
+  explicit PairObject(tools::PairComparison of) : pair(std::move(of)) {}
+  tools::PairComparison pair;
 };
 
 /// A model of a text, in the sizes that a map gives for a config.

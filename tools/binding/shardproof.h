@@ -122,6 +122,16 @@ SHARDPROOF_API char* shardproof_compare(ShardproofObject* dump, ShardproofObject
 SHARDPROOF_API char* shardproof_comparison(ShardproofObject* comparison,
                                            const char* form) SHARDPROOF_NOEXCEPT;
 
+/// Holds two dumps of one model against each other. `request` is {"files": [of A, of B], "case",
+/// "case_of_b", "weights_file", "weights_file_of_b", "given", "same", "plain": without a model,
+/// "runs"}, each of which may be missing; the weights of both may be null.
+SHARDPROOF_API char* shardproof_compare_pair(ShardproofObject* a, ShardproofObject* b,
+                                             ShardproofObject* weights_a,
+                                             ShardproofObject* weights_b, const char* request,
+                                             ShardproofObject** out) SHARDPROOF_NOEXCEPT;
+/// {"text": the result in one of the forms "text", "quiet", "json", "html"}.
+SHARDPROOF_API char* shardproof_pair(ShardproofObject* pair, const char* form) SHARDPROOF_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

@@ -74,7 +74,8 @@ std::string sentence_of(const dump::Plain& plain) {
 }  // namespace
 
 PairComparison compare_pair(const dump::Dump& a, const dump::Dump& b,
-                            PairComparisonRequest request) {
+                            PairComparisonRequest request, const Weights* given_a,
+                            const Weights* given_b) {
   PairComparison found;
   found.request = std::move(request);
   if (found.request.plain) {
@@ -86,11 +87,11 @@ PairComparison compare_pair(const dump::Dump& a, const dump::Dump& b,
   dump::require_memory(of_a.source_case);
   dump::require_memory(of_b.source_case);
   const auto weights_a =
-      std::make_shared<const Weights>(weights_of(found.request.a, nullptr, of_a));
+      std::make_shared<const Weights>(weights_of(found.request.a, given_a, of_a));
   const auto weights_b =
-      share_weights(found.request, of_a, of_b)
+      given_a == given_b && share_weights(found.request, of_a, of_b)
           ? weights_a
-          : std::make_shared<const Weights>(weights_of(found.request.b, nullptr, of_b));
+          : std::make_shared<const Weights>(weights_of(found.request.b, given_b, of_b));
   found.pair = dump::compare_pair({a, std::move(of_a), weights_a}, {b, std::move(of_b), weights_b},
                                   {found.request.same, found.request.runs});
   return found;

@@ -42,8 +42,8 @@ bool Matcher::alike(const MatchedArray& a, const Roles& of_a, const MatchedArray
 
 Matcher::Matcher(std::vector<MatchedArray> a, TokenPlaces places_a, std::vector<MatchedArray> b,
                  TokenPlaces places_b)
-    : sides_{Side{std::move(a), std::move(places_a), {}, {}},
-             Side{std::move(b), std::move(places_b), {}, {}}} {
+    : sides_{Side{std::move(a), std::move(places_a), {}, {}, {}},
+             Side{std::move(b), std::move(places_b), {}, {}, {}}} {
   for (Side& side : sides_) {
     find_drafts(side);
     index(side);
@@ -82,6 +82,18 @@ bool Matcher::Side::holds(const std::string& pass, const RowAndPosition& positio
   return kept;
 }
 
+const Matcher::Entry* Matcher::Side::entry(const MatchedArray& of,
+                                           const RowAndPosition& place) const {
+  const auto in = [&](const auto& all, const auto& key) -> const Entry* {
+    const auto of_key = all.find(key);
+    if (of_key == all.end()) return nullptr;
+    const auto found = of_key->second.find(place);
+    return found == of_key->second.end() ? nullptr : &found->second;
+  };
+  const Entry* const named = in(of_names, std::pair(of.group, of.name));
+  return named != nullptr ? named : in(of_groups, of.group);
+}
+
 void Matcher::index(Side& side) {
   std::vector<std::size_t> order(side.arrays.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -92,9 +104,17 @@ void Matcher::index(Side& side) {
     const MatchedArray& array = side.arrays[i];
     const auto found = side.places.find(array.pass);
     const Roles roles(array.dims, array.shape);
+    Side::Places* const all[]{&side.of_groups[array.group],
+                              &side.of_names[{array.group, array.name}]};
+    const auto first = [&](const RowAndPosition& place, const Entry& entry) {
+      for (Side::Places* const places : all) places->try_emplace(place, entry);
+    };
+    const auto last = [&](const RowAndPosition& place, const Entry& entry) {
+      for (Side::Places* const places : all) places->insert_or_assign(place, entry);
+    };
     if (roles.row < 0 && roles.token >= 0) continue;  // positions alone
     if (found == side.places.end() || roles.row < 0) {
-      side.entries.try_emplace({array.group, {-1, -1}}, Entry{i, 0, 0});
+      first({-1, -1}, {i, 0, 0});
       continue;
     }
     const PassPlaces& places = found->second;
@@ -103,18 +123,15 @@ void Matcher::index(Side& side) {
         if (roles.is_cache()) {
           for (std::int64_t m = 0; m < array.shape[at(roles.slot)]; ++m) {
             const RowAndPosition position{row, m + places.first_slot};
-            if (side.holds(array.pass, position))
-              side.entries.try_emplace({array.group, position}, Entry{i, b, m});
+            if (side.holds(array.pass, position)) first(position, {i, b, m});
           }
         } else if (roles.token < 0) {
           const std::int64_t l = places.last[at(b)];
-          if (l >= 0)
-            side.entries.insert_or_assign(
-                {array.group, {row, places.positions[at(b * places.L + l)]}}, Entry{i, b, -1});
+          if (l >= 0) last({row, places.positions[at(b * places.L + l)]}, {i, b, -1});
         } else {
           for (std::int64_t l = 0; l < std::min(places.L, array.shape[at(roles.token)]); ++l)
             if (const std::int64_t position = places.positions[at(b * places.L + l)]; position >= 0)
-              side.entries.insert_or_assign({array.group, {row, position}}, Entry{i, b, l});
+              last({row, position}, {i, b, l});
         }
       }
   }
@@ -187,8 +204,8 @@ void Matcher::each(bool turned, std::size_t index,
       before = now;
       found.reset();
       const bool holds = !roles.is_cache() || mine.holds(array.pass, now);
-      const auto entry = other.entries.find({array.group, now});
-      if (holds && entry != other.entries.end()) found.emplace(other, array, roles, entry->second);
+      const Entry* const entry = other.entry(array, now);
+      if (holds && entry != nullptr) found.emplace(other, array, roles, *entry);
     }
     if (!left_out && found && found->fits)
       if (const std::int64_t element = found->element(at_dim, slot); element >= 0)

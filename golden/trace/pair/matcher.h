@@ -19,12 +19,14 @@ struct MatchedArray {
   std::string group;  ///< what it is, but for the pass: arrays of one group hold one value
   std::string dims;   ///< B or N are rows, L tokens, M or T slots; all others are alike in both
   Shape shape;
+  std::string name = {};  ///< in the file, but for the pass: of a group those of one name match
 };
 
 /// Finds, for the elements of one trace's arrays, those of the other that belong to the same row,
-/// position and slot. Of several passes that compute a position the last counts; of the caches that
-/// hold a slot the first. Elements without a partner are left out, and so are slots after the
-/// query, and slots of a cache whose last token was not kept: of a draft that was rejected.
+/// position and slot: of arrays of one name if the other trace has it, else of one group. Of
+/// several passes that compute a position the last counts; of the caches that hold a slot the
+/// first. Elements without a partner are left out, and so are slots after the query, and slots of a
+/// cache whose last token was not kept: of a draft that was rejected.
 class Matcher {
  public:
   Matcher(std::vector<MatchedArray> a, TokenPlaces places_a, std::vector<MatchedArray> b,
@@ -49,12 +51,16 @@ class Matcher {
   struct Side {
     std::vector<MatchedArray> arrays;
     TokenPlaces places;
-    std::map<std::pair<std::string, RowAndPosition>, Entry> entries;  ///< by group
+    using Places = std::map<RowAndPosition, Entry>;
+    std::map<std::string, Places> of_groups;
+    std::map<std::pair<std::string, std::string>, Places> of_names;  ///< by group and name
     /// By row and position the places of passes that computed it, and whether it was kept; only of
     /// positions of which some pass was rejected.
     std::map<RowAndPosition, std::vector<std::pair<std::int64_t, bool>>> drafts;
 
     bool holds(const std::string& pass, const RowAndPosition& position) const;
+    /// Returns the entry that an array of the other trace has at a place; null if there is none.
+    const Entry* entry(const MatchedArray& of, const RowAndPosition& place) const;
   };
   struct Roles;
   struct Found;

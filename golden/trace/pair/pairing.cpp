@@ -97,11 +97,8 @@ std::vector<MatchedArray> matched_arrays(const JudgedTrace& of) {
   for (const JudgedValue& value : of.values) {
     Subject s = value.subject;
     s.last = false;
-    std::string group = s.title();
-    if (const std::size_t at = s.pass.empty() ? std::string::npos : group.find(s.pass + ".");
-        at != std::string::npos)
-      group.erase(at, s.pass.size() + 1);
-    all.push_back({s.pass, group, s.dims, s.shape});
+    all.push_back({s.pass, without_pass(s.title(), s.pass), s.dims, s.shape,
+                   without_pass(value.name, s.pass)});
   }
   return all;
 }

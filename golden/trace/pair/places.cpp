@@ -116,6 +116,11 @@ TokenPlaces places_of(const std::vector<std::pair<std::string, Shape>>& passes, 
   return all;
 }
 
+std::string without_pass(std::string name, const std::string& pass) {
+  const std::size_t at = pass.empty() ? std::string::npos : name.find(pass + ".");
+  return at == std::string::npos ? name : name.erase(at, pass.size() + 1);
+}
+
 std::int64_t place_of_pass(std::string_view name) {
   constexpr std::int64_t kMost = 1 << 30;
   std::int64_t phase = 0;

@@ -34,6 +34,9 @@ TokenPlaces places_of(const Claim& claim, const Dump& dump);
 /// begins where the one before it ends. Throws as places_of().
 TokenPlaces places_of(const std::vector<std::pair<std::string, Shape>>& passes, const Dump& dump);
 
+/// Returns a name, or a title, without its pass.
+std::string without_pass(std::string name, const std::string& pass);
+
 /// Returns the number of a pass in the order of a run: prefix.c0, ..., prefill.c0, ..., decode.1,
 /// ...; -1 if it is not the name of a pass.
 std::int64_t place_of_pass(std::string_view name);

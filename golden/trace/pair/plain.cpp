@@ -210,7 +210,8 @@ class PlainPairing {
       const std::string parts(array.layout.is_partial() ? 1 : 0, kParts);
       all.push_back({array.pass, parts + (last ? array.group.substr(5) : array.group),
                      array.why.empty() ? dims_of(array) : "",
-                     array.why.empty() ? shape_of(array) : Shape{}});
+                     array.why.empty() ? shape_of(array) : Shape{},
+                     without_pass(array.name, array.pass)});
     }
     return all;
   }

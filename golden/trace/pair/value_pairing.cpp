@@ -176,7 +176,8 @@ class Pairing {
 
   /// Returns whether a relation holds bit for bit.
   bool holds_bits(const JudgedValue& a, const JudgedValue& b) const {
-    const bool one = one_order_ || (a.exact && b.exact);
+    // Partial sums of the exact regime are near what they stand for.
+    const bool one = one_order_ || (a.exact && b.exact && !partial_);
     return pair_.same && one && a.stored == b.stored && !computed_;
   }
 
@@ -188,6 +189,7 @@ class Pairing {
     const WholeValue whole_b = whole_value(b);
     const bool parts = whole_a.computed || whole_b.computed;
     computed_ = parts;
+    partial_ = a.layout.is_partial() || b.layout.is_partial();
     if (!pair_.same && whole_a.shape != whole_b.shape) {
       row.why = "they have other shapes; --same matches rows and positions";
       return false;
@@ -313,7 +315,7 @@ class Pairing {
   Matcher matcher_;
   Tokens tokens_;
   Reasons reasons_;
-  bool one_order_ = false, computed_ = false;
+  bool one_order_ = false, computed_ = false, partial_ = false;
   LogitsOfBoth logits_;  // of the last pass
   std::string pass_of_b_;
   WholeValue token_a_, token_b_;

@@ -76,7 +76,7 @@ inline std::string first_of(const dump::Verdict& verdict) {
 inline void expect_right(const std::string& name, const Case& c) {
   const dump::Verdict verdict = verdict_of(trace_of(make_typed_plan(c)));
   EXPECT_EQ(verdict.exit_code(bounds::Fit::unlikely), 0)
-      << name << " " << print_case(c) << ": " << first_of(verdict);
+      << name << " " << print_case(c) << ": " << shardproof::first_of(verdict);
   EXPECT_EQ(verdict.compared, verdict.whole) << name << " " << print_case(c);
 }
 

@@ -40,7 +40,7 @@ struct Made {
 };
 
 TEST(Binding, AnswersInJson) {
-  EXPECT_EQ(shardproof_interface(), 2);
+  EXPECT_EQ(shardproof_interface(), 3);
   EXPECT_EQ(shardproof_missing_feature(), nullptr);
   const json layout = taken(shardproof_layout("BLE_zx partialsum-y"));
   EXPECT_EQ(layout["dims"][2], (json{{"letter", "E"}, {"axes", "zx"}}));

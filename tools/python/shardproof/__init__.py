@@ -11,9 +11,11 @@ from .architectures import Architecture
 from .cases import case, draw, simpler, verify
 from .layouts import Layout
 from .modules import Module
+from .pairs import Pair, compare_pair
 from .reference import Reference, Weights
 from .trace import Cause, Trace, Verdict, check, judge
 
 __version__ = "0.1.0"
-__all__ = ["Architecture", "Cause", "Error", "Layout", "Module", "Reference", "Trace", "Verdict",
-           "Weights", "case", "check", "draw", "judge", "simpler", "verify"]
+__all__ = ["Architecture", "Cause", "Error", "Layout", "Module", "Pair", "Reference", "Trace",
+           "Verdict", "Weights", "case", "check", "compare_pair", "draw", "judge", "simpler",
+           "verify"]

@@ -10,7 +10,7 @@ import platform
 import re
 from typing import Any, Optional, Tuple
 
-_INTERFACE = 2
+_INTERFACE = 3
 
 
 class Error(Exception):
@@ -49,6 +49,7 @@ _ANSWERS: "dict[str, list[Any]]" = {
     "dump_lend": [_OBJECT, _TEXT, ctypes.c_void_p, ctypes.c_size_t],
     "dump_save": [_OBJECT, _TEXT],
     "compare": [_OBJECT, _OBJECT, _TEXT, _OUT], "comparison": [_OBJECT, _TEXT],
+    "compare_pair": [_OBJECT, _OBJECT, _OBJECT, _OBJECT, _TEXT, _OUT], "pair": [_OBJECT, _TEXT],
 }
 
 

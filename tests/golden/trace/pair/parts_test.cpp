@@ -112,6 +112,18 @@ TEST(Matcher, LeavesOutWhatWasRejectedUntilItIsFilled) {
   EXPECT_EQ(found_by(matcher, true, 1), (Found{{0, 0, 0}, {1, 0, 1}}));
 }
 
+TEST(Matcher, FindsOfOneValueTheArrayOfItsName) {
+  const TokenPlaces one{{"decode.1", pass_of_one_row({0})}};
+  const Matcher matcher({{"decode.1", "out", "BLE", {1, 1, 1}, "sum"},
+                         {"decode.1", "out", "BLE", {1, 1, 1}, "stored"}},
+                        one,
+                        {{"decode.1", "out", "BLE", {1, 1, 1}, "sum"},
+                         {"decode.1", "out", "BLE", {1, 1, 1}, "of another writer"}},
+                        one);
+  EXPECT_EQ(found_by(matcher, false, 0), (Found{{0, 0, 0}}));
+  EXPECT_EQ(found_by(matcher, false, 1), (Found{{0, 1, 0}}));
+}
+
 TEST(OtherLayouts, HaveBlocksOfTheSameShape) {
   const auto texts = [](const char* layout, const char* torus) {
     std::set<std::string> all;
