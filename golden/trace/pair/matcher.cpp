@@ -126,8 +126,8 @@ void Matcher::index(Side& side) {
             if (side.holds(array.pass, position)) first(position, {i, b, m});
           }
         } else if (roles.token < 0) {
-          const std::int64_t l = places.last[at(b)];
-          if (l >= 0) last({row, places.positions[at(b * places.L + l)]}, {i, b, -1});
+          const std::int64_t position = places.last_position(b);
+          if (position >= 0) last({row, position}, {i, b, -1});
         } else {
           for (std::int64_t l = 0; l < std::min(places.L, array.shape[at(roles.token)]); ++l)
             if (const std::int64_t position = places.positions[at(b * places.L + l)]; position >= 0)
@@ -191,11 +191,11 @@ void Matcher::each(bool turned, std::size_t index,
       if (!left_out) {
         if (roles.slot >= 0)
           slot = at_dim[at(roles.slot)] + (roles.is_cache() ? places->first_slot : 0);
-        const std::int64_t l = roles.token >= 0 ? at_dim[at(roles.token)] : places->last[at(b)];
-        const std::int64_t position = roles.is_cache() ? slot
-                                      : l >= 0 && l < places->L
-                                          ? places->positions[at(b * places->L + l)]
-                                          : -1;
+        const std::int64_t l = roles.token >= 0 ? at_dim[at(roles.token)] : 0;
+        const std::int64_t position = roles.is_cache()  ? slot
+                                      : roles.token < 0 ? places->last_position(b)
+                                      : l < places->L   ? places->positions[at(b * places->L + l)]
+                                                        : -1;
         now = {places->rows[at(b)][0], position};
         left_out = position < 0 || slot > position;
       }

@@ -58,6 +58,10 @@ void take_arrays(const Dump& dump, const std::string& pass, PassPlaces& places) 
   }
   const auto positions = array_of(dump, pass + ".positions", places.B * places.L);
   if (!positions.empty()) places.positions = positions;
+}
+
+/// Finds the last token of each row.
+void find_last(PassPlaces& places) {
   for (std::int64_t b = 0; b < places.B; ++b) {
     std::int64_t& last = places.last.emplace_back(-1);
     for (std::int64_t l = 0; l < places.L; ++l)
@@ -92,6 +96,7 @@ TokenPlaces places_of(const Claim& claim, const Dump& dump) {
         for (std::int64_t l = 0; l < pass.L; ++l)
           places.positions.push_back(l < group.tokens ? group.start + l + shift : -1);
       }
+    find_last(places);  // of the case: what has no L is of this one, also if it was rejected
     take_arrays(dump, pass.name, places);
   }
   return all;
@@ -112,6 +117,7 @@ TokenPlaces places_of(const std::vector<std::pair<std::string, Shape>>& passes, 
     }
     start += places.L;
     take_arrays(dump, name, places);
+    find_last(places);
   }
   return all;
 }

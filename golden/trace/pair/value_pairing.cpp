@@ -251,9 +251,9 @@ class Pairing {
     logits_ = {pass, a, b, {}, pair_.a.claim.source_case.model.softmax == Softmax::base2};
     pass_of_b_ = pass_of_b;
     const auto place = [](const PassPlaces& of, std::int64_t row) {
-      const std::int64_t l = of.last[at(row)];
-      return std::pair(of.rows[at(row)].empty() || l < 0 ? -1 : of.rows[at(row)][0],
-                       l < 0 ? -1 : of.positions[at(row * of.L + l)]);
+      const std::int64_t position = of.last_position(row);
+      return std::pair(of.rows[at(row)].empty() || position < 0 ? -1 : of.rows[at(row)][0],
+                       position);
     };
     for (std::int64_t row = 0; row < in_a.B; ++row) {
       std::int64_t& other = logits_.row_of_b.emplace_back(-1);
@@ -277,14 +277,12 @@ class Pairing {
     const bool agree = reasons_.of_operands(false, value(false, *row.a).subject).empty() &&
                        reasons_.of_operands(true, value(true, *row.b).subject).empty();
     for (std::int64_t b = 0; b < std::min<std::int64_t>(in.B, std::ssize(token_a_.numbers)); ++b) {
-      const std::int64_t l = in.last[at(b)];
-      if (!token_a_.present[at(b)] || l < 0 || in.rows[at(b)].empty()) continue;
-      const std::int64_t number = in.rows[at(b)][0], position = in.positions[at(b * in.L + l)];
+      const std::int64_t position = in.last_position(b);
+      if (!token_a_.present[at(b)] || position < 0 || in.rows[at(b)].empty()) continue;
+      const std::int64_t number = in.rows[at(b)][0];
       for (std::int64_t other = 0; other < of_b.B; ++other) {
-        const std::int64_t m = of_b.last[at(other)];
-        if (m < 0 || of_b.rows[at(other)] != in.rows[at(b)] ||
-            of_b.positions[at(other * of_b.L + m)] != position || !token_b_.present[at(other)] ||
-            token_a_.numbers[at(b)] == token_b_.numbers[at(other)])
+        if (of_b.rows[at(other)] != in.rows[at(b)] || of_b.last_position(other) != position ||
+            !token_b_.present[at(other)] || token_a_.numbers[at(b)] == token_b_.numbers[at(other)])
           continue;
         if (row.likeness == Likeness::rounding) tokens_.allow(number, position + 1);
         if (!tokens_.same_before(number, position)) continue;

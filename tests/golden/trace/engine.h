@@ -46,7 +46,8 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   std::map<std::string, Floats> weights;
-  bool library = false;      ///< with bf16: rounds where a public library does
+  std::map<std::string, Floats> prompt = {};  ///< ids by pass, in place of the case's
+  bool library = false;                       ///< with bf16: rounds where a public library does
   Attention attention = {};  ///< in place of softmax, probabilities and their product
   float scale;
   std::function<bool(std::size_t query, std::size_t key)> sees = [](std::size_t q, std::size_t k) {
@@ -72,7 +73,9 @@ class Engine {
       pass_ = pass.name + ".", L_ = size(pass.L), start_ = size(pass.cached);
       if (pass.phase == Phase::prefill) {
         const IntTensor& ids = run_.answer().inputs.at(pass_ + "ids");
+        const auto given = prompt.find(pass.name);
         tokens.assign(ids.data.begin(), ids.data.end());
+        if (given != prompt.end()) tokens = given->second;
       }
       tokens = forward(tokens);
     }

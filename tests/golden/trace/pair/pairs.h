@@ -20,12 +20,12 @@ inline const std::set<std::string> kAllNames =
 
 /// Compares traces of two runs, each judged by its own weights.
 inline Pair pair_of(const ExactRun& run_a, const Dump& a, const ExactRun& run_b, const Dump& b,
-                    bool same = false) {
+                    bool same = false, int runs = 2) {
   const auto claimed = [](const ExactRun& run, const Dump& dump) {
     return ClaimedTrace{dump, read_claim(dump.attributes, std::nullopt),
                         std::make_shared<const Weights>(run.weights())};
   };
-  return compare_pair(claimed(run_a, a), claimed(run_b, b), {.same = same, .runs = 2});
+  return compare_pair(claimed(run_a, a), claimed(run_b, b), {.same = same, .runs = runs});
 }
 inline Pair pair_of(const ExactRun& run, const Dump& a, const Dump& b, bool same = false) {
   return pair_of(run, a, run, b, same);
