@@ -60,8 +60,12 @@ std::string sentence_of(const Pair& pair) {
   if (pair.exit_code() == 0) return "Rounding explains all: " + counts + ".";
   const std::int64_t operands = pair.count(Likeness::operands),
                      open = pair.count(Likeness::not_judged);
-  return fmt::format("Not explained: {}; of {} the operands differ, {} are not judged{}.", counts,
-                     operands, open, pair.proves() ? "" : "; nothing is shown to be right in both");
+  const std::string proof = pair.proves() ? "" : "; nothing is shown to be right in both";
+  const auto first = pair.first_open();
+  const std::string from =
+      !first ? "" : fmt::format(" from {} on ({})", pair.rows[*first].title, pair.rows[*first].why);
+  return fmt::format("Not explained{}: {}; of {} the operands differ, {} are not judged{}.", from,
+                     counts, operands, open, proof);
 }
 
 std::string sentence_of(const dump::Plain& plain) {
@@ -73,9 +77,8 @@ std::string sentence_of(const dump::Plain& plain) {
 
 }  // namespace
 
-PairComparison compare_pair(const dump::Dump& a, const dump::Dump& b,
-                            PairComparisonRequest request, const Weights* given_a,
-                            const Weights* given_b) {
+PairComparison compare_pair(const dump::Dump& a, const dump::Dump& b, PairComparisonRequest request,
+                            const Weights* given_a, const Weights* given_b) {
   PairComparison found;
   found.request = std::move(request);
   if (found.request.plain) {

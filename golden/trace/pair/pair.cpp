@@ -50,6 +50,14 @@ const Row* Pair::wrong(bool of_b) const {
   return nullptr;
 }
 
+std::optional<std::size_t> Pair::first_open() const {
+  const auto open = std::find_if(rows.begin(), rows.end(), [](const PairRow& row) {
+    return row.paired() &&
+           (row.likeness == Likeness::operands || row.likeness == Likeness::not_judged);
+  });
+  return open == rows.end() ? std::nullopt : std::optional<std::size_t>(open - rows.begin());
+}
+
 std::int64_t Pair::count(Likeness likeness) const {
   return std::count_if(rows.begin(), rows.end(), [&](const PairRow& row) {
     return row.likeness == likeness && (row.paired() || is_wrong(likeness));

@@ -92,6 +92,9 @@ struct Pair {
   /// Returns the row of A's verdict, or of B's, that makes the first wrong value of it wrong; null
   /// if none is. Of a relation it may have another name than the value that it is matched with.
   const Row* wrong(bool of_b) const;
+  /// Returns the first value of both of which neither is wrong, and which is not explained: not
+  /// judged, or of operands that differ; nullopt if there is none.
+  std::optional<std::size_t> first_open() const;
   std::int64_t count(Likeness likeness) const;
   /// Returns whether some whole value of the run is right in both, and the same or apart by
   /// rounding.

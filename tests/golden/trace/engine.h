@@ -62,6 +62,8 @@ class Engine {
   bool bf16_wire = false;  ///< what a chip receives and what it sends on is rounded
   /// Values that are not rounded on their way into the next operation, as nobody stores them.
   std::set<std::string> fused;
+  /// What happens to a cache before it is read, by its name.
+  std::function<void(const std::string&, Floats&)> in_cache = {};
   bool residual_first = false;  ///< the first chip adds x to its partial sum
 
   /// All named values of a run.
@@ -199,6 +201,7 @@ class Engine {
       const auto width = static_cast<std::ptrdiff_t>(row);
       grown.insert(grown.end(), fresh.begin() + from * width, fresh.begin() + (from + 1) * width);
     }
+    if (in_cache) in_cache(pass_ + layer_ + (&caches == &keys_ ? "k_cache" : "v_cache"), grown);
     return cache = grown;
   }
 

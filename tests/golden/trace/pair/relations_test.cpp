@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <regex>
 
 #include "tests/golden/trace/pair/pairs.h"
 #include "tests/sanitized.h"
@@ -56,19 +57,56 @@ Related of_rows(Random& random, std::vector<std::int64_t> rows) {
 Related alone(Random& random) { return of_rows(random, {below(random, 3)}); }
 Related in_another_order(Random& random) { return of_rows(random, {0, 1, 2}); }
 
-/// A miss, and a hit whose trace has the ids of the tokens that were cached.
-Related hit(Random& random) {
-  const std::string line = line_of(random, "prompt=6 gen=2");
-  Related of(line, line + " chunk=" + std::to_string(3 + below(random, 2)));
-  of.a = engine_values(*of.run_a), of.b = engine_values(*of.run_b);
-  const auto is_cached = [](const std::string& name) {
+/// Leaves of the first pass the ids and the caches, as of tokens that were cached.
+void keep_caches(Dump& dump) {
+  const auto is_other = [](const std::string& name) {
     const std::string word = last_word(name);
     return name.starts_with("prefill.c0.") && word != "ids" && word != "k_cache" &&
            word != "v_cache";
   };
-  std::erase_if(of.b.values, [&](const auto& value) { return is_cached(value.first); });
-  std::erase_if(of.b.order, is_cached);
+  std::erase_if(dump.values, [&](const auto& value) { return is_other(value.first); });
+  std::erase_if(dump.order, is_other);
+}
+
+/// A miss, and a hit whose trace has the ids of the tokens that were cached. `in_cache`: of the
+/// hit.
+Related hit(Random& random, const std::function<void(const std::string&, Floats&)>& in_cache) {
+  const std::string line = line_of(random, "prompt=6 gen=2");
+  Related of(line, line + " chunk=" + std::to_string(3 + below(random, 2)));
+  of.a = engine_values(*of.run_a);
+  Engine engine(*of.run_b);
+  engine.in_cache = in_cache;
+  of.b = engine.trace(kAllNames);
+  keep_caches(of.b);
   return of;
+}
+
+Related hit(Random& random) { return hit(random, {}); }
+
+/// The whole numbers of a value that is stored whole.
+Floats numbers_in(const Dump& dump, const std::string& name) {
+  const StoredArray& array = dump.values.find(name)->second.whole;
+  Floats all;
+  for (std::size_t i = 0; i < array.size(); ++i) all.push_back(static_cast<float>(array.at(i)));
+  return all;
+}
+
+/// The token and two drafts that row `b` of plain decoding reads from a step on, of which the first
+/// ones are kept; of others the next id.
+void draft(Related& of, std::map<std::string, Floats>& prompt, std::vector<double>& positions,
+           std::size_t b, std::int64_t step, std::int64_t kept) {
+  for (std::int64_t l = 0; l < 3; ++l) {
+    const float right =
+        l < kept ? numbers_in(of.a, "decode." + std::to_string(step + l) + ".ids")[b] : 0;
+    const float before = prompt["prefill.c1"].empty() ? 0 : prompt["prefill.c1"].back();
+    prompt["prefill.c1"].push_back(l < kept ? right : std::fmod(before + 1, 30.0F));
+    positions.push_back(l < kept ? static_cast<double>(3 + step + l) : -1);
+  }
+}
+void add_positions(Dump& dump, std::int64_t B, const std::vector<double>& positions) {
+  Value map;
+  map.whole = stored({B, 3}, positions, NumberFormat::int32);
+  ExactRun::insert(dump, "prefill.c1.positions", map);
 }
 
 /// Plain decoding, and one pass that verifies drafts of which each row keeps some.
@@ -76,27 +114,35 @@ Related speculative(Random& random) {
   const std::string line = line_of(random, "");
   Related of(line + " prompt=4 gen=5", line + " prompt=7 chunk=4 gen=1");
   of.a = engine_values(*of.run_a);
-  const auto numbers = [&](const std::string& name) {
-    const StoredArray& array = of.a.values.find(name)->second.whole;
-    Floats all;
-    for (std::size_t i = 0; i < array.size(); ++i) all.push_back(static_cast<float>(array.at(i)));
-    return all;
-  };
-  std::map<std::string, Floats> prompt{{"prefill.c0", numbers("prefill.c0.ids")},
-                                       {"prefill.c1", {}}};
+  std::map<std::string, Floats> prompt{{"prefill.c0", numbers_in(of.a, "prefill.c0.ids")}};
   std::vector<double> positions;
-  for (std::size_t b = 0; b < 3; ++b) {
-    const std::int64_t kept = 1 + below(random, 3);  // of the last token and two drafts
-    for (std::int64_t l = 0; l < 3; ++l) {
-      const float right = numbers("decode." + std::to_string(l + 1) + ".ids")[b];
-      prompt["prefill.c1"].push_back(l < kept ? right : std::fmod(right + 1, 30.0F));
-      positions.push_back(l < kept ? static_cast<double>(4 + l) : -1);
-    }
-  }
+  for (std::size_t b = 0; b < 3; ++b) draft(of, prompt, positions, b, 1, 1 + below(random, 3));
   of.b = engine_values(*of.run_b, prompt);
-  Value map;
-  map.whole = stored({3, 3}, positions, NumberFormat::int32);
-  ExactRun::insert(of.b, "prefill.c1.positions", map);
+  add_positions(of.b, 3, positions);
+  return of;
+}
+
+/// A later such pass of one row, behind caches of which the trace has the ids alone.
+Related speculative_later(Random& random) {
+  const std::string line = line_of(random, "");
+  const std::int64_t before = 1 + below(random, 3);  // kept by the pass before
+  const std::string one = std::regex_replace(line, std::regex("batch=3"), "batch=1");
+  Related of(line + " prompt=4 gen=8", one + " prompt=" + std::to_string(7 + before) +
+                                           " chunk=" + std::to_string(4 + before) + " gen=1");
+  of.a = engine_values(*of.run_a);
+  const auto b = static_cast<std::size_t>(below(random, 3));
+  const Floats ids = numbers_in(of.a, "prefill.c0.ids");
+  std::map<std::string, Floats> prompt;
+  Floats& cached = prompt["prefill.c0"];
+  for (std::size_t i = 0; i < 4; ++i) cached.push_back(ids[b * 4 + i]);
+  for (std::int64_t l = 1; l <= before; ++l)
+    cached.push_back(numbers_in(of.a, "decode." + std::to_string(l) + ".ids")[b]);
+  std::vector<double> positions;
+  draft(of, prompt, positions, b, 1 + before, 1 + below(random, 3));
+  of.b = engine_values(*of.run_b, prompt);
+  keep_caches(of.b);
+  add_positions(of.b, 1, positions);
+  of.b.attributes["rows"] = std::to_string(b);
   return of;
 }
 
@@ -215,11 +261,39 @@ TEST_P(Relations, NameAStaleSlotAShiftedPositionAnotherToken) {
     });
 }
 
+/// A slot that was stale when it was read: all that follows is right, of what it held.
+TEST(CacheHits, OfAStaleSlotAreWrongFromThere) {
+  for (int seed = 0; seed < fewer_if_sanitized(6, 2, "seeds"); ++seed) {
+    Random random(static_cast<std::uint64_t>(seed));
+    const std::string stale = "prefill.c0.layer" + std::to_string(below(random, 2)) +
+                              (below(random, 2) == 0 ? ".k_cache" : ".v_cache");
+    const Related of = hit(random, [&](const std::string& name, Floats& cache) {
+      // Slot 1 of the first row holds what slot 0 does: two heads of four.
+      if (name == stale) std::copy_n(cache.begin(), 8, cache.begin() + 8);
+    });
+    const Pair known = pair_of(*of.run_a, of.a, *of.run_b, of.b, true, 0);
+    ASSERT_NE(known.wrong(true), nullptr) << stale;
+    EXPECT_EQ(known.wrong(true)->title, stale);
+    EXPECT_EQ(known.wrong(false), nullptr) << stale;
+    // Without the ids nothing says what was cached: the first that is open is that cache.
+    Dump handed = of.b;
+    handed.values.erase("prefill.c0.ids"), std::erase(handed.order, "prefill.c0.ids");
+    for (auto& [name, value] : handed.values)
+      if (name.starts_with("prefill.c0.")) value.attributes["given"] = "true";
+    const Pair open = pair_of(*of.run_a, of.a, *of.run_b, handed, true, 0);
+    EXPECT_EQ(open.exit_code(), 1);
+    EXPECT_EQ(open.first, std::nullopt) << open_rows(open);
+    ASSERT_TRUE(open.first_open());
+    EXPECT_EQ(open.rows[*open.first_open()].title, stale) << open_rows(open);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Relations,
                          testing::Values(Relation{"Chunked", chunked}, Relation{"Alone", alone},
                                          Relation{"InAnotherOrder", in_another_order},
                                          Relation{"CacheHit", hit},
-                                         Relation{"Speculative", speculative}),
+                                         Relation{"Speculative", speculative},
+                                         Relation{"SpeculativeLater", speculative_later}),
                          [](const auto& of) { return std::string(of.param.name); });
 
 }  // namespace
