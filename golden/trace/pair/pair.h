@@ -47,7 +47,7 @@ struct PairRow {
 
 /// Something that the two runs have otherwise before any value.
 struct Difference {
-  std::string of;    ///< "weights", "prompts", "numbers", "passes", "sampling"
+  std::string of;    ///< "weights", "prompts", "positions", "numbers", "passes", "sampling"
   std::string text;  ///< in words
 };
 

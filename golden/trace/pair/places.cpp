@@ -93,8 +93,10 @@ TokenPlaces places_of(const Claim& claim, const Dump& dump) {
       for (std::int64_t n = 0; n < group.rows; ++n) {
         const auto row = std::ssize(places.positions) / std::max<std::int64_t>(pass.L, 1);
         const std::int64_t shift = shifts.empty() || shared ? 0 : shifts[at(row)];
-        for (std::int64_t l = 0; l < pass.L; ++l)
+        for (std::int64_t l = 0; l < pass.L; ++l) {
+          places.own.push_back(l < group.tokens ? group.start + l : -1);
           places.positions.push_back(l < group.tokens ? group.start + l + shift : -1);
+        }
       }
     find_last(places);  // of the case: what has no L is of this one, also if it was rejected
     take_arrays(dump, pass.name, places);

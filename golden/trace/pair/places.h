@@ -20,15 +20,22 @@ struct PassPlaces {
   /// prefix; none if it is not to be matched.
   std::vector<std::vector<std::int64_t>> rows;
   std::vector<std::int64_t> positions;  ///< [BL]; -1: no token, or not to be matched
+  std::vector<std::int64_t> own;        ///< [BL]: in the run itself, by its case; -1: no token
   /// By row the l of its last token, of which values without L are; -1: none. Its position may be
   /// -1.
   std::vector<std::int64_t> last;
-  /// Returns that token's position; -1 if there is none, or it is not to be matched.
-  std::int64_t last_position(std::int64_t row) const {
-    const std::int64_t l = last[static_cast<std::size_t>(row)];
-    return l < 0 || l >= L ? -1 : positions[static_cast<std::size_t>(row * L + l)];
-  }
   std::int64_t first_slot = 0;  ///< the position that slot 0 of a cache holds
+
+  /// Returns that token's position; -1 if there is none, or it is not to be matched.
+  std::int64_t last_position(std::int64_t row) const { return of_last(positions, row); }
+  /// Returns that token's position in the run itself; -1 if there is none.
+  std::int64_t last_own(std::int64_t row) const { return of_last(own, row); }
+
+ private:
+  std::int64_t of_last(const std::vector<std::int64_t>& all, std::int64_t row) const {
+    const std::int64_t l = last[static_cast<std::size_t>(row)];
+    return l < 0 || l >= L ? -1 : all[static_cast<std::size_t>(row * L + l)];
+  }
 };
 using TokenPlaces = std::map<std::string, PassPlaces>;  ///< by pass
 

@@ -22,6 +22,9 @@ void Reasons::settle(bool of_b, const Subject& value, const std::string& why) {
 std::string Reasons::of_operands(bool of_b, const Subject& s) const {
   if (!same_weights_) return "the weights differ";
   if (s.meaning == Meaning::weight || s.meaning == Meaning::positions) return "";
+  if (tokens_.shifted()) return "the positions differ";
+  if (s.meaning != Meaning::ids)
+    if (std::string why = tokens_.reason_before(of_b, s.pass); !why.empty()) return why;
   std::set<std::string> seen;
   const std::string before = s.id.substr(0, s.id.rfind('.') + 1);
   switch (s.meaning) {

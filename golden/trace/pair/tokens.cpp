@@ -9,15 +9,14 @@
 namespace shardproof::dump {
 namespace {
 
-/// Calls see(row, position, id) for each token of a pass.
+/// Calls see(row, position, place in the pass) for each token of a pass.
 template <class See>
-void each_token_of(const PassPlaces& places, const IntTensor& ids, See&& see) {
+void each_token_of(const PassPlaces& places, See&& see) {
   for (std::int64_t b = 0; b < places.B; ++b)
     for (std::int64_t l = 0; l < places.L; ++l) {
-      const std::int64_t position = places.positions[at(b * places.L + l)];
-      if (position < 0) continue;
-      for (const std::int64_t row : places.rows[at(b)])
-        see(row, position, ids.data[at(b * places.L + l)]);
+      const std::size_t i = at(b * places.L + l);
+      if (places.own[i] < 0) continue;
+      for (const std::int64_t row : places.rows[at(b)]) see(row, places.own[i], i);
     }
 }
 
@@ -28,11 +27,20 @@ Tokens::ByPlace Tokens::read(const JudgedTrace& of, const TokenPlaces& places) {
   const Passes passes = of.claim.source_case.passes();
   for (std::int64_t i = 0; i < passes.size(); ++i) {
     const PassPlan pass = passes.at(i);
-    each_token_of(places.at(pass.name), of.ids.at(pass.name),
-                  [&](std::int64_t row, std::int64_t position, std::int32_t id) {
-                    tokens[{row, position}] = {id, pass.phase == Phase::decode};
-                  });
+    const PassPlaces& in = places.at(pass.name);
+    const IntTensor& ids = of.ids.at(pass.name);
+    each_token_of(in, [&](std::int64_t row, std::int64_t position, std::size_t at_token) {
+      tokens[{row, position}] = {ids.data[at_token], pass.phase == Phase::decode,
+                                 in.positions[at_token]};
+    });
   }
+  std::map<std::int64_t, std::int64_t> last;  // by row, of those that are matched
+  for (const auto& [place, token] : tokens)
+    if (token.matched >= 0) last[place.first] = place.second;
+  std::erase_if(tokens, [&](const auto& token) {
+    const auto found = last.find(token.first.first);
+    return found == last.end() || token.first.second > found->second;
+  });
   return tokens;
 }
 
@@ -57,20 +65,33 @@ Tokens::Tokens(const JudgedTrace& a, const TokenPlaces& places_a, const JudgedTr
     const JudgedTrace& of = of_b ? b : a;
     for (const auto& [pass, places] : of_b ? places_b : places_a) {
       OfPass& found = passes_[of_b ? 1 : 0][pass];
-      each_token_of(
-          places, of.ids.at(pass), [&](std::int64_t row, std::int64_t position, std::int32_t id) {
-            const auto other = tokens_[of_b ? 0 : 1].find({row, position});
-            if (other == tokens_[of_b ? 0 : 1].end()) return;
-            const bool unknown = id < 0 || other->second.id < 0;
-            found.unknown = found.unknown || unknown;
-            if (id == other->second.id || unknown) return;
-            found.differ.insert({row, position});
-            const bool decoded =
-                other->second.decoded || tokens_[of_b ? 1 : 0].at({row, position}).decoded;
-            found.differ_in_prompt = found.differ_in_prompt || !decoded;
-          });
+      each_token_of(places, [&](std::int64_t row, std::int64_t position, std::size_t) {
+        const auto own = tokens_[of_b ? 1 : 0].find({row, position});
+        const auto other = tokens_[of_b ? 0 : 1].find({row, position});
+        if (own == tokens_[of_b ? 1 : 0].end() || other == tokens_[of_b ? 0 : 1].end()) return;
+        const bool unknown = own->second.id < 0 || other->second.id < 0;
+        found.unknown = found.unknown || unknown;
+        if (own->second.id == other->second.id || unknown) return;
+        found.differ.insert({row, position});
+        const bool decoded = other->second.decoded || own->second.decoded;
+        found.differ_in_prompt = found.differ_in_prompt || !decoded;
+      });
       if (found.unknown) found.why = of.unknown.at(pass);
     }
+  }
+  find_shifted();
+}
+
+void Tokens::find_shifted() {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> in_a;  // by matched position
+  for (const auto& [place, token] : tokens_[0])
+    if (token.matched >= 0) in_a[{place.first, token.matched}] = place.second;
+  for (const auto& [place, token] : tokens_[1]) {
+    const auto found = in_a.find({place.first, token.matched});
+    if (token.matched < 0 || found == in_a.end() || found->second == place.second || shifted_)
+      continue;
+    shifted_ = fmt::format("row {} position {} is {} of its run in A, {} in B", place.first,
+                           token.matched, found->second, place.second);
   }
 }
 
@@ -84,6 +105,18 @@ std::string Tokens::reason(bool of_b, const std::string& pass) const {
   if (found == passes_[of_b ? 1 : 0].end()) return "";
   const OfPass& of = found->second;
   if (of.unknown) return of.why.empty() ? fmt::format("tokens of {} are not known", pass) : of.why;
+  return reason(of, pass);
+}
+
+std::string Tokens::reason_before(bool of_b, const std::string& pass) const {
+  const std::int64_t last = place_of_pass(pass);
+  for (const auto& [name, of] : passes_[of_b ? 1 : 0])
+    if (const std::string why = reason(of, name); !why.empty() && place_of_pass(name) <= last)
+      return why;
+  return "";
+}
+
+std::string Tokens::reason(const OfPass& of, const std::string& pass) const {
   if (of.differ_in_prompt) return "the prompts differ";
   if (!std::includes(allowed_.begin(), allowed_.end(), of.differ.begin(), of.differ.end()))
     return fmt::format("tokens of {} differ", pass);

@@ -46,6 +46,8 @@ class Pairing {
 
   void run() {
     if (const auto prompts = tokens_.prompts()) pair_.differences.push_back({"prompts", *prompts});
+    if (const auto& shifted = tokens_.shifted())
+      pair_.differences.push_back({"positions", *shifted});
     const std::string* const of_a = find(dumps_[0]->attributes, "defined_order");
     const std::string* const of_b = find(dumps_[1]->attributes, "defined_order");
     one_order_ = of_a != nullptr && of_b != nullptr && *of_a == *of_b && !of_a->empty();
@@ -258,7 +260,7 @@ class Pairing {
     for (std::int64_t row = 0; row < in_a.B; ++row) {
       std::int64_t& other = logits_.row_of_b.emplace_back(-1);
       const auto mine = place(in_a, row);
-      if (mine.first < 0 || !tokens_.same_before(mine.first, mine.second)) continue;
+      if (mine.first < 0 || !tokens_.same_before(mine.first, in_a.last_own(row))) continue;
       for (std::int64_t of_b = 0; of_b < in_b.B; ++of_b)
         if (place(in_b, of_b) == mine) other = of_b;
     }
@@ -284,8 +286,8 @@ class Pairing {
         if (of_b.rows[at(other)] != in.rows[at(b)] || of_b.last_position(other) != position ||
             !token_b_.present[at(other)] || token_a_.numbers[at(b)] == token_b_.numbers[at(other)])
           continue;
-        if (row.likeness == Likeness::rounding) tokens_.allow(number, position + 1);
-        if (!tokens_.same_before(number, position)) continue;
+        if (row.likeness == Likeness::rounding) tokens_.allow(number, in.last_own(b) + 1);
+        if (!tokens_.same_before(number, in.last_own(b))) continue;
         Parting parting;
         parting.pass = pass, parting.row = b;
         parting.token_a = static_cast<std::int64_t>(token_a_.numbers[at(b)]);

@@ -27,8 +27,9 @@ inline Pair pair_of(const ExactRun& run_a, const Dump& a, const ExactRun& run_b,
   };
   return compare_pair(claimed(run_a, a), claimed(run_b, b), {.same = same, .runs = runs});
 }
-inline Pair pair_of(const ExactRun& run, const Dump& a, const Dump& b, bool same = false) {
-  return pair_of(run, a, run, b, same);
+inline Pair pair_of(const ExactRun& run, const Dump& a, const Dump& b, bool same = false,
+                    int runs = 2) {
+  return pair_of(run, a, run, b, same, runs);
 }
 
 inline const PairRow& pair_row(const Pair& pair, const std::string& title) {

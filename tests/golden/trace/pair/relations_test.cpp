@@ -29,9 +29,12 @@ struct Related {
   Dump a, b;
 };
 
-Dump engine_values(const ExactRun& run, const std::map<std::string, Floats>& prompt = {}) {
+/// The values of an engine that adds over so many chips.
+Dump engine_values(const ExactRun& run, const std::map<std::string, Floats>& prompt = {},
+                   std::size_t chips = 1) {
   Engine engine(run);
   engine.prompt = prompt;
+  engine.chips = chips;
   return engine.trace(kAllNames);
 }
 
@@ -42,16 +45,16 @@ std::string line_of(Random& random, const std::string& keys) {
 Related chunked(Random& random) {
   const std::string line = line_of(random, "prompt=6 gen=2");
   Related of(line, line + " chunk=" + std::to_string(2 + below(random, 4)));
-  of.a = engine_values(*of.run_a), of.b = engine_values(*of.run_b);
+  of.a = engine_values(*of.run_a, {}, 2), of.b = engine_values(*of.run_b);
   return of;
 }
 
 Related of_rows(Random& random, std::vector<std::int64_t> rows) {
   const std::string line = line_of(random, "prompt=4 gen=3");
   Related of(line, line);
-  of.a = engine_values(*of.run_a);
+  of.a = engine_values(*of.run_a, {}, 2);
   std::shuffle(rows.begin(), rows.end(), random);
-  of.b = with_rows(of.a, rows);
+  of.b = with_rows(engine_values(*of.run_b), rows);
   return of;
 }
 Related alone(Random& random) { return of_rows(random, {below(random, 3)}); }
@@ -73,7 +76,7 @@ void keep_caches(Dump& dump) {
 Related hit(Random& random, const std::function<void(const std::string&, Floats&)>& in_cache) {
   const std::string line = line_of(random, "prompt=6 gen=2");
   Related of(line, line + " chunk=" + std::to_string(3 + below(random, 2)));
-  of.a = engine_values(*of.run_a);
+  of.a = engine_values(*of.run_a, {}, 2);
   Engine engine(*of.run_b);
   engine.in_cache = in_cache;
   of.b = engine.trace(kAllNames);
@@ -113,7 +116,7 @@ void add_positions(Dump& dump, std::int64_t B, const std::vector<double>& positi
 Related speculative(Random& random) {
   const std::string line = line_of(random, "");
   Related of(line + " prompt=4 gen=5", line + " prompt=7 chunk=4 gen=1");
-  of.a = engine_values(*of.run_a);
+  of.a = engine_values(*of.run_a, {}, 2);
   std::map<std::string, Floats> prompt{{"prefill.c0", numbers_in(of.a, "prefill.c0.ids")}};
   std::vector<double> positions;
   for (std::size_t b = 0; b < 3; ++b) draft(of, prompt, positions, b, 1, 1 + below(random, 3));
@@ -129,7 +132,7 @@ Related speculative_later(Random& random) {
   const std::string one = std::regex_replace(line, std::regex("batch=3"), "batch=1");
   Related of(line + " prompt=4 gen=8", one + " prompt=" + std::to_string(7 + before) +
                                            " chunk=" + std::to_string(4 + before) + " gen=1");
-  of.a = engine_values(*of.run_a);
+  of.a = engine_values(*of.run_a, {}, 2);
   const auto b = static_cast<std::size_t>(below(random, 3));
   const Floats ids = numbers_in(of.a, "prefill.c0.ids");
   std::map<std::string, Floats> prompt;
@@ -241,7 +244,7 @@ TEST_P(Relations, Hold) {
     const Pair pair = compared(of, of.b, turned);
     EXPECT_EQ(pair.exit_code(), 0) << open_rows(pair);
     EXPECT_TRUE(pair.differences.empty());
-    EXPECT_GT(pair.count(Likeness::same) + pair.count(Likeness::rounding), 40);
+    EXPECT_GT(pair.count(Likeness::rounding), 20);
   });
 }
 
@@ -267,7 +270,7 @@ TEST(CacheHits, OfAStaleSlotAreWrongFromThere) {
     Random random(static_cast<std::uint64_t>(seed));
     const std::string stale = "prefill.c0.layer" + std::to_string(below(random, 2)) +
                               (below(random, 2) == 0 ? ".k_cache" : ".v_cache");
-    const Related of = hit(random, [&](const std::string& name, Floats& cache) {
+    Related of = hit(random, [&](const std::string& name, Floats& cache) {
       // Slot 1 of the first row holds what slot 0 does: two heads of four.
       if (name == stale) std::copy_n(cache.begin(), 8, cache.begin() + 8);
     });
@@ -275,7 +278,8 @@ TEST(CacheHits, OfAStaleSlotAreWrongFromThere) {
     ASSERT_NE(known.wrong(true), nullptr) << stale;
     EXPECT_EQ(known.wrong(true)->title, stale);
     EXPECT_EQ(known.wrong(false), nullptr) << stale;
-    // Without the ids nothing says what was cached: the first that is open is that cache.
+    // Without the ids nothing says what was cached: the first whose bits differ is that cache.
+    of.a = engine_values(*of.run_a);
     Dump handed = of.b;
     handed.values.erase("prefill.c0.ids"), std::erase(handed.order, "prefill.c0.ids");
     for (auto& [name, value] : handed.values)
@@ -286,6 +290,49 @@ TEST(CacheHits, OfAStaleSlotAreWrongFromThere) {
     ASSERT_TRUE(open.first_open());
     EXPECT_EQ(open.rows[*open.first_open()].title, stale) << open_rows(open);
   }
+}
+
+/// Logits of a token that was rejected are of no other's.
+TEST(Rejected, TokensHaveNoLogits) {
+  for (int seed = 0; seed < 6; ++seed) {
+    Random random(static_cast<std::uint64_t>(seed));
+    const Related of = speculative(random);
+    const StoredArray& map = of.b.values.find("prefill.c1.positions")->second.whole;
+    std::size_t kept = 0;  // rows of which all is
+    for (const std::size_t last : {2U, 5U, 8U}) kept += map.at(last) >= 0 ? 1U : 0U;
+    const Pair pair = pair_of(*of.run_a, of.a, *of.run_b, of.b, true, 0);
+    EXPECT_EQ(pair.logits.size(), 3 + kept) << seed;  // of the prompt's last tokens, too
+    const PairRow& row = pair_row(pair, "decode.3.logits");
+    EXPECT_EQ(row.apart.elements, static_cast<std::int64_t>(30 * kept)) << seed;
+    for (const PositionOfLogits& one : pair.logits) EXPECT_LT(one.most, 1e-4) << seed;
+  }
+}
+
+/// The same token everywhere: what a map says of positions, and of what is read before them, is
+/// held against the cases.
+TEST(Maps, ThatAreNotOfTheRunsAreSaid) {
+  const ExactRun run(kPairModel + " batch=1 prompt=6 gen=1 seed=2");
+  const Dump a = engine_values(run, {{"prefill.c0", Floats(6, 7.0F)}});
+  const auto with_map = [&](Dump dump, const std::vector<double>& positions) {
+    Value map;
+    map.whole = stored({1, 6}, positions, NumberFormat::int32);
+    ExactRun::insert(dump, "prefill.c0.positions", map);
+    return dump;
+  };
+  EXPECT_EQ(pair_of(run, a, with_map(a, {0, 1, 2, 3, 4, -1}), true, 0).exit_code(), 0);
+  const Pair shifted = pair_of(run, a, with_map(a, {1, 2, 3, 4, 5, -1}), true, 0);
+  ASSERT_EQ(shifted.differences.size(), 1U);
+  EXPECT_EQ(shifted.differences[0].of, "positions");
+  EXPECT_EQ(shifted.differences[0].text, "row 0 position 1 is 1 of its run in A, 0 in B");
+  EXPECT_EQ(pair_row(shifted, "prefill.c0.layer0.q_rot").likeness, Likeness::operands);
+  EXPECT_EQ(shifted.exit_code(), 1);
+  // Another token before those that are matched.
+  const Dump other = engine_values(run, {{"prefill.c0", {8.0F, 7.0F, 7.0F, 7.0F, 7.0F, 7.0F}}});
+  const Pair read = pair_of(run, a, with_map(other, {-1, 1, 2, 3, 4, 5}), true, 0);
+  ASSERT_EQ(read.differences.size(), 1U);
+  EXPECT_EQ(read.differences[0].of, "prompts");
+  EXPECT_EQ(pair_row(read, "prefill.c0.layer0.attn").likeness, Likeness::operands);
+  EXPECT_EQ(read.exit_code(), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Relations,
