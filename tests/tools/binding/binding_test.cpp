@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/weights/folder.h"
@@ -136,6 +137,55 @@ TEST(Binding, JudgesADump) {
   EXPECT_EQ(label(shardproof_compare(dump.object, nullptr, R"({"fail_on": "equal"})",
                                      &comparison.object)),
             "compare_fail_on");
+}
+
+/// One value of two dumps.
+TEST(Binding, HoldsTwoDumpsAgainstEachOther) {
+  Made reference, a, b, none, weights, pair;
+  ASSERT_EQ(label(shardproof_reference(kLine, nullptr, &reference.object)), "");
+  ASSERT_EQ(label(shardproof_weights_generate(kModel, 6, &weights.object)), "");
+  const json attributes{{"format", "shardproof trace"}, {"version", 1}, {"case", kLine}};
+  const auto* const numbers = static_cast<const float*>(
+      shardproof_reference_data(reference.object, "prefill.c0.layer0.norm"));
+  std::vector<float> wrong(numbers, numbers + 6 * 3 * 12);
+  wrong[5] += 1;
+  const json what{{"name", "prefill.c0.layer0.norm"}, {"encoding", "f32"}, {"shape", {6, 3, 12}}};
+  for (const auto& [made, from] :
+       {std::pair(&a, numbers), std::pair(&b, std::as_const(wrong).data())}) {
+    ASSERT_EQ(label(shardproof_dump(attributes.dump().c_str(), &made->object)), "");
+    ASSERT_EQ(label(shardproof_dump_add(made->object, what.dump().c_str(), from, 4 * 216)), "");
+  }
+  const auto told = [&](ShardproofObject* of_a, ShardproofObject* of_b, const char* request,
+                        ShardproofObject* weights_b = nullptr) {
+    Made found;
+    if (const std::string error =
+            label(shardproof_compare_pair(of_a, of_b, nullptr, weights_b, request, &found.object));
+        !error.empty())
+      return json(error);
+    return json::parse(taken(shardproof_pair(found.object, "json"))["text"].get<std::string>());
+  };
+  const json same = told(a.object, a.object, R"({"files": ["x", "y"], "runs": 0})");
+  EXPECT_EQ(same["verdict"], "explained");
+  EXPECT_EQ(same["files"], (json{"x", "y"}));
+  const json parted = told(a.object, b.object, R"({"runs": 0})");
+  EXPECT_EQ(parted["first_of_b"], "prefill.c0.layer0.norm");
+  EXPECT_TRUE(parted["first_of_a"].is_null());
+  EXPECT_EQ(told(a.object, a.object, R"({"runs": 0})", weights.object)["differences"][0]["of"],
+            "weights");
+  EXPECT_EQ(told(a.object, b.object, R"({"plain": true})")["model"], false);
+  EXPECT_EQ(told(a.object, b.object, R"({"same": true, "runs": 0})")["same"], true);
+  const json other{{"case_of_b", std::string(kLine) + " regime=f32"}, {"runs", 0}};
+  EXPECT_EQ(told(a.object, a.object, other.dump().c_str())["verdict"], "explained");
+  EXPECT_EQ(told(a.object, none.object, "{}"), "binding_object");
+  EXPECT_EQ(told(a.object, b.object, R"({"weights_file_of_b": "none.h5"})"), "weights_open");
+  EXPECT_EQ(told(a.object, b.object, R"({"case_of_b": "batch=0"})").is_string(), true);
+  ASSERT_EQ(label(shardproof_compare_pair(a.object, b.object, nullptr, nullptr, R"({"runs": 0})",
+                                          &pair.object)),
+            "");
+  for (const char* form : {"text", "quiet", "json", "html"})
+    EXPECT_NE(taken(shardproof_pair(pair.object, form))["text"], "") << form;
+  EXPECT_EQ(label(shardproof_pair(pair.object, "junit")), "binding_form");
+  EXPECT_EQ(label(shardproof_comparison(pair.object, "json")), "binding_object");
 }
 
 constexpr const char* kText = R"(model tiny
