@@ -54,9 +54,13 @@ std::string sentence_of(const Pair& pair) {
   if (pair.first)
     return fmt::format("{} is not the same, although both claim one defined order.",
                        pair.rows[*pair.first].title);
+  const auto others = std::count_if(pair.rows.begin(), pair.rows.end(), [](const auto& row) {
+    return row.likeness == Likeness::rounding && row.other_tokens;
+  });
   const std::string counts =
-      fmt::format("{} values have the same bits, {} are apart by rounding",
-                  pair.count(Likeness::same), pair.count(Likeness::rounding));
+      fmt::format("{} values have the same bits, {} are apart by rounding{}",
+                  pair.count(Likeness::same), pair.count(Likeness::rounding),
+                  others == 0 ? "" : fmt::format(" ({} of other tokens since a near tie)", others));
   if (pair.exit_code() == 0) return "Rounding explains all: " + counts + ".";
   const std::int64_t operands = pair.count(Likeness::operands),
                      open = pair.count(Likeness::not_judged);
@@ -70,9 +74,13 @@ std::string sentence_of(const Pair& pair) {
 
 std::string sentence_of(const dump::Plain& plain) {
   if (!plain.findings.empty()) return plain.findings.front() + ".";
-  const std::string counts = fmt::format("{} values have the same bits, {} differ",
-                                         plain.count(Likeness::same), plain.different());
-  return "Without a model only bits are compared: " + counts + ".";
+  const std::int64_t same = plain.count(Likeness::same), different = plain.different();
+  const std::int64_t open = std::count_if(plain.rows.begin(), plain.rows.end(),
+                                          [](const dump::PairRow& row) { return row.paired(); }) -
+                            same - different;
+  return fmt::format(
+      "Without a model only bits are compared: {} values have the same bits, {} differ{}.", same,
+      different, open == 0 ? "" : fmt::format(", {} are not compared", open));
 }
 
 }  // namespace
@@ -108,8 +116,8 @@ std::string command(const PairComparison& of) {
   const PairComparisonRequest& r = of.request;
   std::string out =
       fmt::format("shardproof compare {} {}", shell_word(r.a.file), shell_word(r.b.file));
-  if (r.plain) out += " --model none";
   if (r.same) out += " --same";
+  if (r.plain) return out + " --model none";
   if (r.a.line) out += " --case " + shell_word(*r.a.line);
   if (r.b.line && r.b.line != r.a.line) out += " --case-of-b " + shell_word(*r.b.line);
   if (!r.a.weights_file.empty()) out += " --weights " + shell_word(r.a.weights_file);

@@ -47,7 +47,7 @@ std::string table(const std::vector<PairRow>& rows, const Pair* pair, bool quiet
   const std::size_t step = pair == nullptr ? 45 : 27;
   for (const PairRow& row : rows) widest = std::max(widest, row.title.size());
   widest = std::min(widest, step);
-  std::string out;
+  std::string out, said;
   for (const PairRow& row : rows) {
     if (!row.paired() && !is_wrong(row.likeness)) continue;
     if (quiet && agrees(row)) continue;
@@ -58,7 +58,9 @@ std::string table(const std::vector<PairRow>& rows, const Pair* pair, bool quiet
     if (own) out += row.title + "\n";
     out += fmt::format("{:<{}} {:<17}{}\n", own ? "" : row.title, widest, to_string(row.likeness),
                        columns(row, pair));
-    if (!row.why.empty()) out += wrapped("  " + row.why, kWidth, "    ") + "\n";
+    // What many rows in turn say is said once.
+    if (!row.why.empty() && row.why != said) out += wrapped("  " + row.why, kWidth, "    ") + "\n";
+    said = row.why;
   }
   return out;
 }

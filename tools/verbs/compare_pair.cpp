@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "tools/command/command_line.h"
 #include "tools/report/pair_json.h"
 #include "tools/report/pair_page.h"
@@ -9,6 +11,23 @@
 #include "weights/base/detail/replace_file.h"
 
 namespace shardproof::tools {
+namespace {
+
+/// Throws Error("compare_model", ...) if a flag says something of the model.
+void require_no_model(const ComparisonRequest& a, const PairFlags& flags) {
+  const std::pair<const char*, bool> given[] = {
+      {"--case", a.line.has_value()},         {"--case-of-b", flags.line.has_value()},
+      {"--weights", !a.weights_file.empty()}, {"--weights-of-b", !flags.weights_file.empty()},
+      {"--given", !a.given.empty()},          {"--runs", flags.runs >= 0}};
+  for (const auto& [flag, is_given] : given)
+    if (is_given)
+      throw Error("compare_model",
+                  fmt::format("{} is of a model, and --model none compares without one: leave one "
+                              "of them out",
+                              flag));
+}
+
+}  // namespace
 
 void add_pair_flags(CLI::App& verb, PairFlags& flags, CLI::Option& other) {
   verb.add_flag("--same", flags.same,
@@ -41,6 +60,7 @@ void require_pair_flags(const PairFlags& flags) {
 
 int compare_two(const dump::Dump& a, const dump::Dump& b, const ComparisonRequest& of_a,
                 const PairFlags& flags, const PairOutput& output) {
+  if (flags.model == "none") require_no_model(of_a, flags);
   PairComparisonRequest request{of_a, of_a, flags.same, flags.model == "none", flags.runs};
   request.b.file = flags.file;
   if (flags.line) request.b.line = flags.line;

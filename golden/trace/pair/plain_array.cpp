@@ -65,6 +65,12 @@ Torus torus_of(const Dump& dump) {
   return Torus(size[0], size[1], size[2]);
 }
 
+/// Returns whether numbers are words of the field regime, in a last dim of their own.
+bool in_words(const Dump& dump) {
+  const std::string* const arithmetic = find(dump.attributes, "arithmetic");
+  return arithmetic != nullptr && *arithmetic == "field";
+}
+
 /// Returns the dims of a value whose name is known; else letters that stand for nothing.
 std::string letters_of(const std::string& name, std::size_t rank) {
   const std::string last = name.substr(name.rfind('.') + 1);
@@ -106,7 +112,15 @@ void describe(PlainArray& array, const Dump& dump, const Value& value, const Tor
                                    : mesh.layout(letters, *spec, partial ? *partial : "");
     if (letters.empty()) throw Error("dump_layout", "a number without dims");
   }
+  if (in_words(dump) && one.shape.size() == array.layout.rank() + 1 && !array.layout.find(kWords)) {
+    std::vector<Layout::Dim> dims = array.layout.dims();
+    dims.push_back({kWords, Axes()});
+    array.layout = Layout(std::move(dims), array.layout.partial());
+  }
   const Arrays arrays = arrays_of(array.name, value, mesh, torus, array.layout.rank());
+  if (arrays.local.size() != array.layout.rank())
+    throw Error("dump_layout", fmt::format("an array {} is not of layout {}",
+                                           in_brackets(arrays.local), array.layout.to_string()));
   array.whole = arrays.whole;
   array.torus = arrays.torus;
   array.encoding = arrays.encoding;

@@ -33,6 +33,8 @@ struct PlainArray {
 /// is none.
 std::vector<PlainArray> plain_arrays(const Dump& dump);
 
+/// The dim of the words of a number of the field regime.
+inline constexpr char kWords = 'W';
 /// The dim of the partial sums of a value, beside letters.
 inline constexpr char kParts = '+';
 

@@ -164,6 +164,22 @@ TEST_F(Plains, AskForNoMoreThanTheTraceHas) {
   EXPECT_EQ(plain.exit_code(), 1);
 }
 
+TEST_F(Plains, SayOfAnArrayOfOtherDimsThatItIsNotOfItsLayout) {
+  Dump a = empty();
+  Value value;
+  value.attributes["layout"] = "BLE_xy";
+  for (const int x : {0, 1})
+    for (const int y : {0, 1}) value.chips[{x, y, 0}] = stored({4, 8, 12, 1}, some_numbers(1));
+  ExactRun::insert(a, "prefill.c0.layer0.mixed", value);
+  for (const bool same : {false, true}) {
+    const Plain plain = compare_plain(a, a, same);
+    EXPECT_NE(plain.rows[0].why.find("an array [4,8,12,1] is not of layout BLE_xy"),
+              std::string::npos)
+        << plain.rows[0].why;
+    EXPECT_EQ(plain.exit_code(), 1);
+  }
+}
+
 /// Three tokens of two rows: plainly one after the other, and drafted two at a time, of which a
 /// pass takes back the second and one of the first row alone.
 class Speculation : public Plains {
