@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,6 +13,7 @@
 #include "golden/trace/pair/matcher.h"
 #include "golden/trace/pair/plain_array.h"
 #include "golden/trace/pair/plain_layouts.h"
+#include "golden/trace/value/same_bits.h"
 #include "weights/base/detail/index.h"
 
 namespace shardproof::dump {
@@ -20,8 +22,15 @@ namespace {
 /// What a writer may have otherwise without a model that could convert it.
 constexpr const char* kConventions[] = {"heads", "rope_pairs", "score_base", "logits_base",
                                         "norm_gain"};
-/// A layout is called wrong if another leaves at most this share of the difference.
-constexpr double kLeft = 0.1;
+/// A layout is called wrong if another is nearer by no more than this chance, which is that of
+/// bounds: log2.
+constexpr double kChance = -41;
+
+double distance(double a, double b) {
+  if (same_bits(a, b)) return 0.0;
+  const double d = std::abs(a - b);
+  return std::isfinite(d) ? d : HUGE_VAL;
+}
 
 std::string word(const Attributes& attributes, std::string_view name) {
   const std::string* const text = find(attributes, name);
@@ -124,8 +133,8 @@ class PlainPairing {
                       !in_a.computed && !in_b.computed;
     if (same) row.likeness = Likeness::same;
     if (row.apart.unequal > 0) {
-      find_layout(row, a, in_b, false, letters);
-      find_layout(row, b, in_a, true, letters);
+      find_layout(row, a, in_a, in_b, false, letters);
+      find_layout(row, b, in_b, in_a, true, letters);
     }
   }
 
@@ -149,44 +158,60 @@ class PlainPairing {
     return true;
   }
 
-  /// Measures the elements that both have: what is padded in one alone is left out.
-  static Apart measure(const WholeValue& a, const WholeValue& b, NumberFormat coarser) {
-    return apart(coarser, [&](const auto& see) {
-      if (a.shape == b.shape) {
-        for (std::size_t i = 0; i < a.numbers.size(); ++i)
-          if (a.present[i] && b.present[i])
-            see(static_cast<std::int64_t>(i), a.numbers[i], b.numbers[i]);
-        return;
-      }
-      for (std::size_t i = 0; i < a.numbers.size(); ++i) {
-        const Shape index = global_index(a.shape, static_cast<std::int64_t>(i));
-        std::int64_t place = 0;
-        bool inside = true;
+  /// Calls see(place in a, number of a, number of b) for the elements that both have: what is
+  /// padded in one alone is left out.
+  template <class See>
+  static void each_of_both(const WholeValue& a, const WholeValue& b, See&& see) {
+    const bool alike = a.shape == b.shape;
+    for (std::size_t i = 0; i < a.numbers.size(); ++i) {
+      auto place = static_cast<std::int64_t>(i);
+      bool inside = true;
+      if (!alike) {
+        const Shape index = global_index(a.shape, place);
+        place = 0;
         for (std::size_t d = 0; d < index.size(); ++d) {
           inside = inside && index[d] < b.shape[d];
           place = place * b.shape[d] + index[d];
         }
-        if (inside && a.present[i] && b.present[at(place)])
-          see(static_cast<std::int64_t>(i), a.numbers[i], b.numbers[at(place)]);
       }
-    });
+      if (inside && a.present[i] && b.present[at(place)])
+        see(static_cast<std::int64_t>(i), a.numbers[i], b.numbers[at(place)]);
+    }
+  }
+  static Apart measure(const WholeValue& a, const WholeValue& b, NumberFormat coarser) {
+    return apart(coarser, [&](const auto& see) { each_of_both(a, b, see); });
   }
 
-  /// Finds another layout of an array that makes it the other trace's value.
-  void find_layout(const PairRow& row, PlainArray& array, const WholeValue& other, bool of_b,
-                   const std::string& letters) {
+  /// Finds another layout of an array that makes it the other trace's value, or so much nearer to
+  /// it that this is no chance.
+  void find_layout(const PairRow& row, PlainArray& array, const WholeValue& own,
+                   const WholeValue& other, bool of_b, const std::string& letters) {
     if (array.whole) return;
     std::optional<Layout> best;
-    double least = row.apart.most;
-    for (const Layout& layout : other_layouts(array.layout, array.torus)) {
+    double least = row.apart.most, least_chance = kChance;
+    const std::vector<Layout> layouts = other_layouts(array.layout, array.torus);
+    for (const Layout& layout : layouts) {
       PlainArray again = array;
       const WholeValue value = whole_array(*dumps_[of_b ? 1 : 0], again, layout, letters);
       // Replicas that agree under the declared layout must under the right one.
       if (value.copies_differ && array.replicas.empty()) continue;
-      const Apart left = measure(value, other, row.coarser);
-      if (left.most < least) least = left.most, best = layout;
+      MovedDistances moved;
+      double most = 0.0;
+      each_of_both(value, other, [&](std::int64_t place, double v, double theirs) {
+        const double left = distance(v, theirs);
+        most = std::max(most, left);
+        if (!own.present[at(place)] || same_bits(v, own.numbers[at(place)])) return;
+        moved.declared.push_back(distance(own.numbers[at(place)], theirs));
+        moved.other.push_back(left);
+      });
+      if (!(most < row.apart.most)) continue;
+      // The same numbers are a fact. Else each layout that is tried has its chance.
+      const double chance =
+          most == 0 ? -HUGE_VAL
+                    : chance_of_nearer(moved) + std::log2(static_cast<double>(layouts.size()));
+      if (chance <= least_chance) least = most, least_chance = chance, best = layout;
     }
-    if (!best || !(least <= kLeft * row.apart.most)) return;
+    if (!best) return;
     found_.findings.push_back(fmt::format(
         "{}: {} is declared {}; as {} it would be {}'s{}", of_b ? "B" : "A", row.title,
         array.layout.to_string(), best->to_string(), of_b ? "A" : "B",

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <numbers>
 
 namespace shardproof::dump {
 
@@ -33,6 +35,20 @@ std::vector<Layout> other_layouts(const Layout& layout, const Torus& torus) {
     }
   } while (std::next_permutation(order.begin(), order.end()));
   return all;
+}
+
+double chance_of_nearer(const MovedDistances& distances) {
+  if (distances.other.empty()) return 0.0;
+  const double most = *std::max_element(distances.other.begin(), distances.other.end());
+  const auto n = static_cast<double>(distances.other.size());
+  const auto above = static_cast<double>(std::count_if(
+      distances.declared.begin(), distances.declared.end(), [&](double d) { return d > most; }));
+  // Of all orders of 2 n numbers those whose last ones are all of one side: C(2n-above, n)/C(2n,
+  // n).
+  const auto log_of_choices = [&](double of) {
+    return std::lgamma(of + 1) - std::lgamma(n + 1) - std::lgamma(of - n + 1);
+  };
+  return (log_of_choices(2 * n - above) - log_of_choices(2 * n)) / std::numbers::ln2;
 }
 
 }  // namespace shardproof::dump

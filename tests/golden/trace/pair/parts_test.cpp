@@ -138,6 +138,17 @@ TEST(OtherLayouts, HaveBlocksOfTheSameShape) {
   EXPECT_TRUE(texts("BLE_x partialsum-y", "2x2x1").empty());
 }
 
+TEST(OtherLayouts, AreNearerByChance) {
+  const auto chance = [](const MovedDistances& of) { return std::exp2(chance_of_nearer(of)); };
+  EXPECT_EQ(chance({}), 1);
+  EXPECT_NEAR(chance({{2}, {1}}), 1.0 / 2, 1e-12);
+  EXPECT_NEAR(chance({{1}, {2}}), 1, 1e-12);
+  EXPECT_NEAR(chance({{1}, {1}}), 1, 1e-12);
+  EXPECT_NEAR(chance({{2, 2}, {1, 1}}), 1.0 / 6, 1e-12);
+  EXPECT_NEAR(chance({{2, 0}, {1, 1}}), 3.0 / 6, 1e-12);
+  EXPECT_NEAR(chance({{HUGE_VAL, HUGE_VAL, HUGE_VAL}, {1, 0, 1}}), 1.0 / 20, 1e-12);
+}
+
 /// Without the values between q and attn a wide bound says little: that is not "by rounding".
 TEST(Loose, IsNotJudgedWhereOperandsAreMissing) {
   const ExactRun f32(kPairModel + " batch=2 prompt=12 gen=1 seed=3 weights=bf16"),
