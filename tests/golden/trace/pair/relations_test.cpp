@@ -183,7 +183,7 @@ std::string shifted_position(Dump& dump, const ExactRun& run, Random& random) {
   std::int64_t start = 0;
   for (std::int64_t i = 0; i < run.passes.size(); ++i)
     if (run.passes.at(i).name == pass) start = run.passes.at(i).cached;
-  const Tensor &cosines = run.weights().at("rope_cos"), &sines = run.weights().at("rope_sin");
+  const auto cosines = run.weights().at("rope_cos"), sines = run.weights().at("rope_sin");
   const std::string raw = name.substr(0, name.size() - 4);  // without _rot
   const StoredArray& from = dump.values.find(raw)->second.whole;
   for (std::int64_t i = 0; i < heads * Q; ++i) {
@@ -193,8 +193,8 @@ std::string shifted_position(Dump& dump, const ExactRun& run, Random& random) {
                  other = q < J ? -from.at(static_cast<std::size_t>(at + J))
                                : from.at(static_cast<std::size_t>(at - J));
     poke(turned, static_cast<std::size_t>(at),
-         f32(x * static_cast<double>(cosines.data[table]) +
-             other * static_cast<double>(sines.data[table])));
+         f32(x * static_cast<double>(cosines->data[table]) +
+             other * static_cast<double>(sines->data[table])));
   }
   return name;
 }
@@ -204,7 +204,7 @@ std::string another_token(Dump& dump, const ExactRun& run, Random& random) {
   const std::string name = one_of(names_of(dump, {"embed"}), random);
   StoredArray& embed = dump.values.find(name)->second.whole;
   const StoredArray& ids = dump.values.find(name.substr(0, name.size() - 5) + "ids")->second.whole;
-  const Tensor& table = run.weights().at("embed");
+  const auto table = run.weights().at("embed");
   const std::int64_t token = below(random, static_cast<std::int64_t>(ids.size())),
                      E = embed.shape[2],
                      id = (static_cast<std::int64_t>(ids.at(static_cast<std::size_t>(token))) + 1 +
@@ -212,7 +212,7 @@ std::string another_token(Dump& dump, const ExactRun& run, Random& random) {
                           30;
   for (std::int64_t e = 0; e < E; ++e)
     poke(embed, static_cast<std::size_t>(token * E + e),
-         static_cast<double>(table.data[static_cast<std::size_t>(id * E + e)]));
+         static_cast<double>(table->data[static_cast<std::size_t>(id * E + e)]));
   return name;
 }
 
