@@ -106,18 +106,27 @@ TokenPlaces places_of(const Claim& claim, const Dump& dump) {
 
 TokenPlaces places_of(const std::vector<std::pair<std::string, Shape>>& passes, const Dump& dump) {
   TokenPlaces all;
-  std::int64_t start = 0;
+  std::int64_t start = 0, prefix = 0, batch = 0;
+  for (const auto& [name, extents] : passes)
+    if (!name.starts_with("prefix.") && batch == 0) batch = extents[0];
   for (const auto& [name, extents] : passes) {
     PassPlaces& places = all[name];
     places.B = extents[0], places.L = extents[1];
-    const auto numbers = numbers_of(dump, "rows", places.B);
-    const auto shifts = numbers_of(dump, "positions", places.B);
-    for (std::int64_t b = 0; b < places.B; ++b) {
-      places.rows.push_back({numbers.empty() ? b : numbers[at(b)]});
+    // Neighbouring rows of the batch share a prefix.
+    const bool shared = name.starts_with("prefix.") && batch > 0;
+    const std::int64_t rows = shared ? batch : places.B;
+    const auto numbers = numbers_of(dump, "rows", rows);
+    const auto shifts = numbers_of(dump, "positions", rows);
+    places.rows.resize(at(places.B));
+    for (std::int64_t b = 0; b < rows && places.B > 0; ++b)
+      places.rows[at(shared ? SharedPrefix{places.L, places.B}.of_row(b, batch) : b)].push_back(
+          numbers.empty() ? b : numbers[at(b)]);
+    for (std::int64_t b = 0; b < places.B; ++b)
       for (std::int64_t l = 0; l < places.L; ++l)
-        places.positions.push_back(start + l + (shifts.empty() ? 0 : shifts[at(b)]));
-    }
+        places.positions.push_back(start + l + (shifts.empty() || shared ? 0 : shifts[at(b)]));
     start += places.L;
+    if (name.starts_with("prefix.")) prefix = start;
+    places.first_slot = name.starts_with("prefix.") ? 0 : prefix;
     take_arrays(dump, name, places);
     find_last(places);
   }

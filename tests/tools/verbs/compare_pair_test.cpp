@@ -99,6 +99,23 @@ TEST_F(ComparePairVerb, RefusesWhatIsNoPairOfTraces) {
   expect_refused("a.h5 b.h5 --html none/page.html", "file_write");
 }
 
+/// Rows that go on from shared prefixes, and the same rows whole: a cache hit and a miss, rows in
+/// another order, with a model and without.
+TEST_F(ComparePairVerb, HoldsAHitOfASharedPrefixAgainstAMiss) {
+  write("prefix.txt", "3 7\n1 4\n");
+  write("rest.txt", "1 9 4 2\n2 5 0 6\n4 7 3 5\n6 2 8 1\n");
+  write("whole.txt", "3 7 1 9 4 2\n3 7 2 5 0 6\n1 4 4 7 3 5\n1 4 6 2 8 1\n");
+  const std::string common = "run --torus 1x1x1 --gen 3 --prompt-ids ";
+  ASSERT_EQ(run(common + "rest.txt --prefix-file prefix.txt --trace hit.h5").code, 0);
+  ASSERT_EQ(run(common + "whole.txt --trace miss.h5").code, 0);
+  ASSERT_EQ(run(common + "whole.txt --rows 2,0,3,1 --trace order.h5").code, 0);
+  for (const char* flags : {" --same", " --same --model none"})
+    for (const char* files : {"hit.h5 miss.h5", "miss.h5 hit.h5", "order.h5 hit.h5"}) {
+      const Outcome outcome = run(std::string("compare --quiet ") + files + flags);
+      EXPECT_EQ(outcome.code, 0) << files << flags << "\n" << outcome.out << outcome.err;
+    }
+}
+
 /// Of the field regime the words of numbers are compared, chip by chip.
 TEST_F(ComparePairVerb, ComparesWordsOfTheFieldWithoutAModel) {
   for (const auto& [file, torus] : {std::pair("f.h5", "2x1x1"), std::pair("g.h5", "1x2x1")})
