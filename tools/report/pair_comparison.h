@@ -29,9 +29,8 @@ struct PairComparison {
 
 /// Compares two traces, with weights in place of files' where they are given. Throws what compare()
 /// throws of each, and Error("compare_pair", ...).
-PairComparison compare_pair(const dump::Dump& a, const dump::Dump& b,
-                            PairComparisonRequest request, const Weights* given_a = nullptr,
-                            const Weights* given_b = nullptr);
+PairComparison compare_pair(const dump::Dump& a, const dump::Dump& b, PairComparisonRequest request,
+                            const Weights* given_a = nullptr, const Weights* given_b = nullptr);
 
 /// Returns the result in one sentence.
 std::string sentence(const PairComparison& of);
