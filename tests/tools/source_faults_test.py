@@ -30,6 +30,13 @@ TEST
 chmod +x tests/test_demo
 """
 
+# Names of tests are read from the source; those of this one with and without parameters.
+SOURCE = """TEST(Demo, Test) {}
+TEST_P(Drawn, IsOne) {}
+INSTANTIATE_TEST_SUITE_P(
+    All, Drawn, Values(1));
+"""
+
 
 class Tree:
     def __init__(self, root, faults, title="Demo"):
@@ -37,7 +44,10 @@ class Tree:
         for folder in ("tools", "tests/source_faults", "docs", "bin"):
             (root / folder).mkdir(parents=True)
         shutil.copy(SCRIPT, root / "tools/source_faults")
-        shutil.copy(SCRIPT.parent / "source_edits.py", root / "tools/source_edits.py")
+        for name in ("source_edits.py", "source_tests.py"):
+            shutil.copy(SCRIPT.parent / name, root / "tools" / name)
+        (root / "tests/CMakeLists.txt").write_text("shardproof_test(demo SOURCES demo_test.cpp)\n")
+        (root / "tests/demo_test.cpp").write_text(SOURCE)
         (root / ".gitignore").write_text("/build/\n")
         (root / "source.txt").write_text("it is right\n")
         table = f'title = "{title}"\n'
@@ -107,6 +117,16 @@ def main():
         expect("an old text that is there twice", twice.run("--check"), 1, "3 times in source.txt")
         nowhere = tree({"file": "sauce.txt"})
         expect("a file that is absent", nowhere.run("--check"), 1, "there is no sauce.txt")
+
+        for name in ("Demo.*", "Demo.Test-Demo.Other", "*", "D?mo.Test:All/Drawn.*",
+                     "*Drawn.IsOne/0"):
+            expect(f"a filter {name}", tree({"filter": name}).run("--check"), 0, "")
+        for name in ("Other.*", "Demo.Test:Other.*", "Demo", "Demo.Tes", "Drawn.*",
+                     "All/Drawn.IsTwo/0", "Dem[o].*"):
+            expect(f"a filter {name}", tree({"filter": name}).run("--check"), 1,
+                   f"has a name as {name.split(':')[-1]}")
+        expect("a binary that is absent", tree({"test": "none"}).run("--check"), 1,
+               "there is no test_none")
 
         # Wrong input.
         expect("an unknown id", right.run("--only", "other"), 2, "no fault is called 'other'")
