@@ -65,6 +65,7 @@ std::string comparison_json(const Comparison& of) {
     if (!row.why.empty()) value["why"] = row.why;
     if (!row.needs.empty()) value["needs"] = row.needs;
     if (row.outliers > 0) value["outliers"] = row.outliers;
+    if (row.not_finite > 0) value["not_finite"] = row.not_finite;
     if (row.rounding)
       value["rounding"] = {{"way", row.rounding->best},
                            {"misses", row.rounding->misses},

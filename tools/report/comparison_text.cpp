@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "tools/report/rounding_lines.h"
+#include "tools/report/sentence.h"
 #include "tools/text/wrapped.h"
 
 namespace shardproof::tools {
@@ -61,6 +62,8 @@ std::string rest_of(const Row& row) {
     if (row.needs.empty()) return " " + row.why;
     return fmt::format(" {}: {}", row.why, fmt::join(names_of(row.needs), ", "));
   }
+  if (row.not_finite > 0)
+    return fmt::format(" {:>9} {} NaN or infinite", row.elements, row.not_finite);
   if (row.fit == Fit::unlikely && row.outliers > 0)
     return fmt::format(" {:>9} {} outside 2^-41", row.elements, row.outliers);
   if (row.fit == Fit::different)
@@ -147,6 +150,20 @@ std::string box_text(const dump::Subject& subject, const Row& row) {
   return out;
 }
 
+/// Says the layout, and how many chips have wrong numbers.
+std::string where_text(const dump::DumpedValue& dumped, const Row& row) {
+  if (dumped.whole) return "";
+  const std::string layout = dumped.layout.to_string() + ", ";
+  if (row.wrong_parts.empty()) return layout;
+  return layout + fmt::format("{} of {} chips, ", row.wrong_parts.size(), row.chips);
+}
+
+std::string how_many(const Row& row) {
+  if (row.fit == Fit::unlikely && row.evidence) return weighed(row);
+  return fmt::format("{} of {} elements", row.fit == Fit::unlikely ? row.outliers : row.wrong,
+                     row.elements);
+}
+
 }  // namespace
 
 std::string divergence_text(const Comparison& of) {
@@ -155,11 +172,7 @@ std::string divergence_text(const Comparison& of) {
   std::string out = fmt::format("first divergence: {}\n", row.title);
   if (row.name != row.title)
     out += wrapped(fmt::format("  in the file: {}", row.name), kWidth, "    ") + "\n";
-  out += fmt::format("  {}{} of {} elements\n",
-                     dumped.whole ? ""
-                                  : fmt::format("{}, {} of {} chips, ", dumped.layout.to_string(),
-                                                row.wrong_parts.size(), row.chips),
-                     row.fit == Fit::unlikely ? row.outliers : row.wrong, row.elements);
+  out += "  " + where_text(dumped, row) + how_many(row) + "\n";
   if (!row.box.empty())
     out += wrapped("  wrong is exactly " + box_text(dumped.subject, row), kWidth, "    ") + "\n";
   out += wrapped("  first " + element(of, dumped, *row.first), kWidth, "    ") + "\n";

@@ -71,11 +71,19 @@ std::string sentence(const Comparison& of) {
     const diagnosis::Hypothesis& cause = of.diagnosis.front();
     return out + cause.fault + (cause.detail.empty() ? "" : ": " + cause.detail);
   }
-  if (row->fit == Fit::unlikely)
-    return out + fmt::format("{} of {} elements differ by more than rounding is likely to",
-                             row->outliers, row->elements);
-  return out + fmt::format("{} of {} elements are wrong; no known fault explains them", row->wrong,
-                           row->elements);
+  if (row->fit == Fit::different)
+    return out + fmt::format("{} of {} elements are wrong; no known fault explains them",
+                             row->wrong, row->elements);
+  // A value that is weighed by its drift has no elements outside of a bound.
+  if (row->evidence) return out + weighed(*row);
+  return out + fmt::format("{} of {} elements differ by more than rounding is likely to",
+                           row->outliers, row->elements);
+}
+
+std::string weighed(const dump::Row& row) {
+  return row.not_finite > 0
+             ? fmt::format("{} of {} elements are NaN or infinite", row.not_finite, row.elements)
+             : row.why;
 }
 
 std::string remedy(const Comparison& of) {

@@ -18,6 +18,10 @@ std::string ranks_text(const std::vector<int>& ranks);
 /// or that nothing was.
 std::string sentence(const Comparison& of);
 
+/// Says why a value is unlikely that is weighed by its drift: how many of its numbers are NaN or
+/// infinite, or that it is further from exact than rounding takes it.
+std::string weighed(const dump::Row& row);
+
 /// Says what to change or to declare for the first divergence; "" if there is none.
 std::string remedy(const Comparison& of);
 

@@ -56,6 +56,7 @@ std::string said_of(const dump::Row& row) {
   };
   if (row.fit == Fit::different)
     add(fmt::format("{} wrong{}", row.wrong, row.follows ? ", follows from its operands" : ""));
+  if (row.not_finite > 0) add(fmt::format("{} NaN or infinite", row.not_finite));
   if (row.outliers > 0) add(fmt::format("{} outside 2^-41", row.outliers));
   add(row.why);
   if (!row.needs.empty()) add(fmt::format("needs {}", fmt::join(row.needs, ", ")));

@@ -50,6 +50,7 @@ bool is_alone(const Row& row, const Subject& subject) {
 struct Furthest {
   double drift = 0.0;
   WrongElement at;
+  std::map<int, std::int64_t> not_finite = {};  ///< by chip
 };
 
 class Weighing {
@@ -124,6 +125,7 @@ class Weighing {
       const auto exact = static_cast<double>(asked.exact->data[elements.empty() ? i : elements[i]]);
       double d = std::abs(v * dumped.unit(place) - exact);
       if (!std::isfinite(d)) d = std::numeric_limits<double>::infinity();
+      for (const int chip : std::isfinite(v) ? std::vector<int>() : chips) ++most.not_finite[chip];
       if (d <= distance) return;
       distance = d;
       most.at = {chips[0], global_index(dumped.subject.shape, place), exact / dumped.unit(place),
@@ -158,6 +160,10 @@ class Weighing {
         row.fit = Fit::unlikely;
         row.why = "it is further from exact than rounding takes it";
         row.first = row.worst = most.at;
+        for (const auto& [chip, count] : most.not_finite) {
+          row.not_finite += count;
+          row.wrong_parts[chip] = {count, std::numeric_limits<double>::infinity()};
+        }
         break;
     }
   }

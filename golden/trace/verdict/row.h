@@ -53,6 +53,8 @@ struct Row {
   bool unweighed = false;
   std::vector<std::string> signs = {};  ///< findings from the errors' signs; no verdict
   std::int64_t outliers = 0;  ///< numbers outside the likely bound but inside the worst case
+  /// Numbers that are NaN or infinite, of a value that its drift makes unlikely.
+  std::int64_t not_finite = 0;
   std::int64_t unequal = 0;   ///< numbers that differ from the exact one rounded once
   double slack = 0.0;         ///< as in bounds::ValueVerdict
   /// The largest difference from the exact regime's value, over its root mean square; negative if

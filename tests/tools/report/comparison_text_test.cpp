@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "tests/tools/report/judged_dump.h"
+#include "tools/report/sentence.h"
 
 namespace shardproof::tools {
 namespace {
@@ -62,6 +65,44 @@ TEST(ComparisonText, SaysWhereReplicasDiffer) {
   dump::StoredArray& shard = value.chips.at({1, 0, 2});
   dump::poke(shard, 0, shard.at(0) + 1);
   EXPECT_TRUE(has(comparison_text(dumps.judged(dump), false), "* its replicas differ\n"));
+}
+
+/// Ids and logits alone, the last step's in shards on two chips, with its numbers changed.
+Comparison with_logits_alone(const std::function<void(std::vector<double>&)>& change) {
+  const dump::ExactRun run(
+      "torus=1x1x2 prefill=ws1d decode=ws1d batch=2 prompt=5 gen=3 seed=5 "
+      "model=palm-tiny,layers=6,E=32,F=48,H=4,K=2,Q=8,V=24");
+  std::vector<dump::Written> values = run.values();
+  std::erase_if(values, [](const dump::Written& w) {
+    return !w.name.ends_with(".ids") && !w.name.ends_with(".logits");
+  });
+  dump::Written logits = dump::named(values, "decode.2.logits");
+  std::erase_if(values, [&](const dump::Written& w) { return w.name == logits.name; });
+  change(logits.numbers);
+  logits.shape = {2, 1, 24};
+  dump::Dump dump = run.trace(values, "f32");
+  run.add(dump, logits, "BLV_z", 2);
+  return compare(dump,
+                 {.file = "mine.npz", .line = {}, .weights_file = "", .golden = "", .given = {}});
+}
+
+// A value whose operands are not there has no bound that a number could be outside of.
+TEST(ComparisonText, CountsWhatIsNoNumberWhereOperandsAreMissing) {
+  for (const double number : {std::nan(""), HUGE_VAL}) {
+    const Comparison of =
+        with_logits_alone([&](std::vector<double>& v) { v.front() = number, v.at(1) = number; });
+    EXPECT_EQ(sentence(of), "rank 0, decode.2.logits: 2 of 48 elements are NaN or infinite");
+    const std::string text = comparison_text(of, false);
+    EXPECT_TRUE(has(text, "\n  BV_z, 1 of 2 chips, 2 of 48 elements are NaN or infinite\n"))
+        << text;
+    EXPECT_TRUE(has(text, " unlikely              48 2 NaN or infinite\n")) << text;
+  }
+  const Comparison far = with_logits_alone([](std::vector<double>& v) {
+    for (double& each : v) each = dump::f32(each * 2);
+  });
+  EXPECT_EQ(sentence(far), "decode.2.logits: it is further from exact than rounding takes it");
+  EXPECT_TRUE(has(comparison_text(far, false),
+                  "\n  BV_z, it is further from exact than rounding takes it\n"));
 }
 
 }  // namespace
