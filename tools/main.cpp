@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "engine/shards/finding.h"
+#include "golden/trace/read/dump.h"
 #include "tools/command/command_line.h"
 #include "tools/command/interrupt.h"
 #include "tools/command/verbs.h"
@@ -48,7 +49,7 @@ void keep_lines(Formatter& formatter) {
 int main(int argc, char** argv) {
   using namespace shardproof;
   tools::watch_interrupts();
-  tools::report_crashes();
+  tools::report_crashes(dump::mapped_file_at);
   CLI::App app{
       "Shardproof runs partitioned transformer inference on a simulated torus of chips\n"
       "and proves every layout equal to the unsharded model, bit for bit.\n"};

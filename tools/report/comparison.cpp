@@ -125,6 +125,7 @@ Comparison compare(const dump::Dump& dump, ComparisonRequest request, const Weig
     judge_by_case(found, dump, weights);
   else
     judge_by_golden(found, dump);
+  dump::require_unchanged(dump);
   return found;
 }
 

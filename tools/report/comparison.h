@@ -55,7 +55,7 @@ Weights weights_of(const ComparisonRequest& request, const Weights* given,
 /// Judges a dump, with `weights` in place of a file's if they are given. Throws Error:
 /// "compare_weights" (the dump is of a weights file that is not named), "weights_model" (the
 /// weights are another model's), "golden_value" (the golden is damaged), and what reading claim,
-/// values, weights and golden throws.
+/// values, weights and golden throws, "dump_changed" of its own file, too.
 Comparison compare(const dump::Dump& dump, ComparisonRequest request,
                    const Weights* weights = nullptr);
 

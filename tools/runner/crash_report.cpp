@@ -26,6 +26,7 @@ constexpr std::array<Crash, 5> kCrashes{{{SIGSEGV, "SIGSEGV"},
                                          {SIGILL, "SIGILL"},
                                          {SIGABRT, "SIGABRT"}}};
 std::array<struct sigaction, kCrashes.size()> before{};
+const char* (*mapped)(const void*) noexcept = nullptr;
 
 // Code below runs in a signal handler: it must not allocate or lock.
 
@@ -39,7 +40,15 @@ void say(const char* text) {
   }
 }
 
-void name_what_runs(int signal) {
+void name_what_runs(int signal, siginfo_t* info, void* /*context*/) {
+  const bool beyond_end = signal == SIGBUS && info->si_code == BUS_ADRERR;
+  const char* const file = beyond_end && mapped != nullptr ? mapped(info->si_addr) : nullptr;
+  if (file != nullptr) {
+    say("shardproof: dump_changed: ");
+    say(file);
+    say(" was shortened while it was read; wait until its writer has ended, then read it again\n");
+    ::_exit(2);
+  }
   std::size_t at = 0;
   while (at + 1 < kCrashes.size() && kCrashes[at].number != signal) ++at;
   say("\nshardproof: crashed by ");
@@ -90,10 +99,11 @@ void require_signal_stack() {
 
 }  // namespace
 
-void report_crashes() {
+void report_crashes(const char* (*file_at)(const void* address) noexcept) {
+  mapped = file_at;
   struct sigaction action {};
-  action.sa_handler = name_what_runs;
-  action.sa_flags = SA_ONSTACK;
+  action.sa_sigaction = name_what_runs;
+  action.sa_flags = SA_ONSTACK | SA_SIGINFO;
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < kCrashes.size(); ++i)
     ::sigaction(kCrashes[i].number, &action, &before[i]);

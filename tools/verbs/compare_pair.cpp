@@ -66,6 +66,8 @@ int compare_two(const dump::Dump& a, const dump::Dump& b, const ComparisonReques
   if (flags.line) request.b.line = flags.line;
   if (!flags.weights_file.empty()) request.b.weights_file = flags.weights_file;
   const PairComparison found = compare_pair(a, b, std::move(request));
+  dump::require_unchanged(a);
+  dump::require_unchanged(b);
   if (!output.html.empty()) replace_file(output.html, pair_page(found), "file_write");
   fmt::print("{}", output.json ? pair_json(found) : pair_text(found, output.quiet));
   return found.exit_code();

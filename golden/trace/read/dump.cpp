@@ -1,23 +1,17 @@
 #include "golden/trace/read/dump.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "golden/trace/read/detail/hdf5_trace.h"
+#include "golden/trace/read/detail/mapped_file.h"
 #include "golden/trace/read/detail/npz_trace.h"
 #include "golden/trace/read/detail/process.h"
-#include "weights/base/detail/descriptor.h"
 #include "weights/base/detail/stable_sort.h"
 
 namespace shardproof::dump {
@@ -25,55 +19,17 @@ namespace {
 
 using Container = void (*)(const std::filesystem::path&, std::uint64_t, Sink&);
 
-[[noreturn]] void refuse(std::string_view label, const std::filesystem::path& path,
-                         std::string_view why) {
-  throw Error(label, fmt::format("{:?}: {}", path.string(), why));
-}
-
-class File {
- public:
-  explicit File(const std::filesystem::path& path)
-      : file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    struct stat status {};
-    if (!file_ || ::fstat(file_.get(), &status) != 0)
-      refuse("dump_open", path, std::strerror(errno));
-    if (!S_ISREG(status.st_mode)) refuse("dump_open", path, "is not a regular file");
-    size_ = static_cast<std::uint64_t>(status.st_size);
-  }
-
-  std::uint64_t size() const { return size_; }
-
-  /// Returns the file's bytes, to be read where they are needed; null if the system maps none.
-  std::shared_ptr<const void> mapped() const {
-    if (size_ == 0) return nullptr;
-    void* const at = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file_.get(), 0);
-    if (at == MAP_FAILED) return nullptr;
-    return {at, [size = size_](const void* from) { ::munmap(const_cast<void*>(from), size); }};
-  }
-
-  bool begins(std::string_view with, std::uint64_t at) const {
-    char found[8] = {};
-    return ::pread(file_.get(), found, with.size(), static_cast<off_t>(at)) ==
-               static_cast<ssize_t>(with.size()) &&
-           std::equal(with.begin(), with.end(), found);
-  }
-
- private:
-  Descriptor file_;
-  std::uint64_t size_ = 0;
-};
-
-Container container_of(const File& file, const std::filesystem::path& path) {
+Container container_of(const MappedFile& file, const std::filesystem::path& path) {
   if (file.begins("PK\3\4", 0) || file.begins("PK\5\6", 0)) return read_npz;
   // HDF5's signature may follow a user block of 512 bytes, or 512 times a power of two.
   for (std::uint64_t at = 0; at < file.size(); at = at == 0 ? 512 : 2 * at)
     if (file.begins("\x89HDF\r\n\x1a\n", at)) return read_hdf5;
   // Older torch.save files are not archives; they begin with this pickled number.
-  if (file.begins("\x80\x02\x8a\x0al\xfc\x9c", 0)) refuse("dump_open", path, kOfTorch);
+  if (file.begins("\x80\x02\x8a\x0al\xfc\x9c", 0)) refuse_file("dump_open", path, kOfTorch);
   if (file.begins("\x93NUMPY", 0))
-    refuse("dump_open", path, "is one array; legal: an HDF5 file, or an npz of numpy.savez");
-  refuse("dump_open", path,
-         file.size() == 0 ? "is empty" : "is neither an HDF5 file nor a NumPy archive");
+    refuse_file("dump_open", path, "is one array; legal: an HDF5 file, or an npz of numpy.savez");
+  refuse_file("dump_open", path,
+              file.size() == 0 ? "is empty" : "is neither an HDF5 file nor a NumPy archive");
 }
 
 }  // namespace
@@ -113,30 +69,41 @@ std::optional<std::int64_t> place_in_run(const Value& value) { return number(val
 
 std::vector<std::string> in_order(const Dump& dump) { return sorted(dump, "order"); }
 
+namespace {
+
+bool has_lent_arrays(const Dump& dump) {
+  return std::any_of(dump.values.begin(), dump.values.end(), [](const auto& named) {
+    const Value& value = named.second;
+    return !value.whole.lent.empty() ||
+           std::any_of(value.chips.begin(), value.chips.end(),
+                       [](const auto& chip) { return !chip.second.lent.empty(); });
+  });
+}
+
+}  // namespace
+
 Dump read_dump(const std::filesystem::path& path, Unread unread) {
-  std::optional<Limits> limits;
-  Container container = nullptr;
-  std::shared_ptr<const void> mapped;
-  std::span<const std::byte> bytes;
-  {
-    const File file(path);
-    limits = limits_of(file.size());
-    container = container_of(file, path);
-    mapped = file.mapped();
-    if (mapped) bytes = {static_cast<const std::byte*>(mapped.get()), file.size()};
-  }
+  const auto file = std::make_shared<const MappedFile>(path);
+  const Limits limits = limits_of(file->size());
+  const Container container = container_of(*file, path);
   try {
-    Dump dump =
-        read_in_child([&](Sink& sink) { container(path, limits->bytes, sink); }, *limits, bytes);
-    dump.file = std::move(mapped);
+    Dump dump = read_in_child([&](Sink& sink) { container(path, limits.bytes, sink); }, limits,
+                              file->bytes());
+    file->require_unchanged();
+    if (has_lent_arrays(dump)) dump.file = file;
     for (const auto& [name, value] : dump.values)
       if (unread == Unread::refused && !value.unread.empty())
         throw Error("dump_value", fmt::format("{:?} {}", name, value.unread));
     dump.order = sorted(dump, kListed);
     return dump;
   } catch (const Error& error) {
-    refuse(error.label(), path, error.message());
+    if (error.label() == "dump_changed") throw;
+    refuse_file(error.label(), path, error.message());
   }
+}
+
+void require_unchanged(const Dump& dump) {
+  if (dump.file != nullptr) dump.file->require_unchanged();
 }
 
 }  // namespace shardproof::dump

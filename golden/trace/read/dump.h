@@ -50,6 +50,8 @@ struct Value {
   bool in_shards() const { return !chips.empty(); }
 };
 
+class MappedFile;
+
 /// A trace of version 1 (docs/trace-format.md) as stored in the file, neither interpreted,
 /// converted nor judged.
 struct Dump {
@@ -59,8 +61,8 @@ struct Dump {
   /// attributes `listed` say otherwise.
   std::vector<std::string> order;
   std::vector<std::string> ignored;  ///< groups and folders other than chips
-  /// Keeps the file's own bytes, of which arrays are a part, while the dump or a copy lives.
-  std::shared_ptr<const void> file = {};
+  /// The file, if arrays are a part of its own bytes: mapped while the dump or a copy lives.
+  std::shared_ptr<const MappedFile> file = {};
 };
 
 /// The attribute of a value that says its place in the file's order where the container has none.
@@ -83,9 +85,18 @@ enum class Unread { refused, left };
 /// "dump_format" (not a trace, or of another version; an npz without `shardproof`, or with one that
 /// is not a JSON object), "dump_value" (an array of an unsupported type, named; attributes of
 /// shards that differ; a value both whole and in shards; a chip group that is not X_Y_Z),
-/// "dump_size" (declares more than the above). With Unread::left an array of an unsupported type is
-/// not an error: its value says so. Large arrays that lie in an HDF5 file as they are read are not
-/// copied but mapped; the file must not be shortened while the dump is in use.
+/// "dump_size" (declares more than the above), "dump_changed" (while it was read). With
+/// Unread::left an array of an unsupported type is not an error: its value says so. Large arrays
+/// that lie in an HDF5 file as they are read are not copied but mapped. If the file is shortened
+/// while the dump is in use, the process gets SIGBUS.
 Dump read_dump(const std::filesystem::path& path, Unread unread = Unread::refused);
+
+/// Throws Error("dump_changed") if the file of mapped arrays has another size or time of change
+/// than when it was read: what was computed from it may be of neither content.
+void require_unchanged(const Dump& dump);
+
+/// Returns the quoted path of the mapped file that has this address; null if there is none. A
+/// handler of signals may call it: it does not lock or allocate.
+const char* mapped_file_at(const void* address) noexcept;
 
 }  // namespace shardproof::dump
