@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "golden/compare/block_map.h"
+#include "golden/trace/layout/conventions.h"
 #include "golden/trace/read/dump.h"
 
 namespace shardproof::dump {
@@ -62,7 +63,7 @@ class Numbers {
 /// value, or one by one.
 class Places {
  public:
-  static constexpr std::int64_t kNone = -1;  ///< padding
+  static constexpr std::int64_t kNone = Place::kNone;
 
   Places() = default;
   Places(std::vector<std::int64_t> own)  // NOLINT(google-explicit-constructor)

@@ -5,23 +5,14 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "golden/trace/read/dump.h"
+#include "tests/golden/trace/read/stored_elements.h"
 
 namespace shardproof::dump {
 namespace {
-
-template <class T>
-StoredArray stored(NumberFormat encoding, const std::vector<T>& elements) {
-  StoredArray s{
-      .shape = {static_cast<std::int64_t>(elements.size())}, .encoding = encoding, .bytes = {}};
-  s.bytes.resize(elements.size() * sizeof(T));
-  std::memcpy(s.bytes.data(), elements.data(), s.bytes.size());
-  return s;
-}
 
 double f16(std::uint16_t bits) { return stored<std::uint16_t>(NumberFormat::f16, {bits}).at(0); }
 double bf16(std::uint16_t bits) { return stored<std::uint16_t>(NumberFormat::bf16, {bits}).at(0); }

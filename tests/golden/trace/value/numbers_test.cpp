@@ -5,22 +5,14 @@
 // gtest first
 #include <rapidcheck/gtest.h>
 
-#include <cstring>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "tests/golden/trace/read/stored_elements.h"
+
 namespace shardproof::dump {
 namespace {
-
-template <class T>
-StoredArray stored(NumberFormat encoding, const std::vector<T>& elements) {
-  StoredArray s{
-      .shape = {static_cast<std::int64_t>(elements.size())}, .encoding = encoding, .bytes = {}};
-  s.bytes.resize(elements.size() * sizeof(T));
-  std::memcpy(s.bytes.data(), elements.data(), s.bytes.size());
-  return s;
-}
 
 template <class T>
 void expect_part(NumberFormat encoding, const std::vector<T>& elements) {
