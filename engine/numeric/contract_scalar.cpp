@@ -1,6 +1,7 @@
 // The fallback for any processor: one accumulator at a time in the source, whatever the compiler
 // generates. Compiled with -ffp-contract=fast for the f64 kernel: a product of f32 is exact in f64,
-// so fusing it changes no bit. The f32 chain does not rely on that: its fma is explicit.
+// so fusing it changes no bit. Chains of f32 and sums of bounds, whose factors have all of f64's
+// digits, do not rely on that: their fma is explicit.
 #include "engine/numeric/contract_kernel.inl"
 #include "engine/numeric/detail/kernels.h"
 #include "engine/numeric/sums_kernel.inl"
@@ -48,6 +49,13 @@ struct Twin : Lanes<double> {
     for (int i = 0; i < kLanes; ++i) c.lane[i] += a.lane[i] * b.lane[i];
     return c;
   }
+};
+
+struct Summing : Lanes<double> {
+  static Vec fma(const Vec& a, const Vec& b, Vec c) {
+    for (int i = 0; i < kLanes; ++i) c.lane[i] = __builtin_fma(a.lane[i], b.lane[i], c.lane[i]);
+    return c;
+  }
   static constexpr int kSumsRows = 1;
   static Vec abs(Vec v) {
     for (double& lane : v.lane) lane = lane < 0 ? -lane : lane;
@@ -66,5 +74,5 @@ struct Twin : Lanes<double> {
 }  // namespace
 
 namespace shardproof {
-extern const Kernels kKernelsScalar{product<Single>, product<Twin>, sums<Twin>};
+extern const Kernels kKernelsScalar{product<Single>, product<Twin>, sums<Summing>};
 }

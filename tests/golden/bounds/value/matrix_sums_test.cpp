@@ -2,6 +2,7 @@
 #include "golden/bounds/value/matrix_sums.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -156,6 +157,112 @@ TEST(MatrixSums, NeedWhatTheirDeclarationIsJudgedBy) {
       const SumsNeeded needed = SumsNeeded::of(declared);
       EXPECT_EQ(needed.range, order != Order::any);
       EXPECT_EQ(needed.twice, sums == NumberFormat::f64);
+    }
+}
+
+// One large product, and many each of which is half a unit in the last place of it: f64 sums lose
+// all of these, and the bound of that is no wider than it has to be.
+TEST(MatrixSums, SayNoMoreThanTheirDigitsLose) {
+  Threads threads(1);
+  for (const std::size_t n : {2U, 9U, 100U, 700U})
+    for (const int chips : {1, 2})
+      for (const bool radii : {false, true}) {
+        IntervalTensor x(Shape{1, static_cast<std::int64_t>(n)});
+        std::vector<int> chip;
+        for (std::size_t k = 0; k < n; ++k) {
+          const bool first = k < static_cast<std::size_t>(chips);
+          x.set(k, Number{first ? 1.0 : 0x1p-53, radii ? 0x1p-80 : 0.0, 0.0});
+          chip.push_back(static_cast<int>(k) % chips);
+        }
+        const std::vector<float> ones(n, 1.0F);
+        const std::vector<MatrixTerm> terms{{&x, &ones, n, false, chip}};
+        for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+          if (!has_isa(isa)) continue;
+          const ForcedIsa forced(isa);
+          Sums sums;
+          each_sum(terms, {0}, 1, chips, {false, false}, threads,
+                   [&](std::size_t, std::size_t, const Sums& of) { sums = of; });
+          double lost = 0.0;
+          for (const Sum& sum : sums) {
+            const auto count = static_cast<double>(sum.count);
+            EXPECT_EQ(sum.value, 1.0);
+            EXPECT_LE((count - 1) * 0x1p-53, sum.error);
+            EXPECT_LE(sum.error, (count + 1) * 0x1p-53 * (1 + 0x1p-30));
+            lost += (count - 1) * 0x1p-53;
+          }
+          const Sum all = total(sums);
+          EXPECT_LE(lost, all.error);
+          const Number bounded = bound(all, {});
+          EXPECT_LE(lost, bounded.worst);
+          EXPECT_LE(lost, bounded.likely);
+        }
+      }
+}
+
+/// Returns the sum of products in f64, each fused into the sum, in this order.
+Sum fused(const std::vector<std::pair<Number, double>>& products) {
+  Sum plain;
+  double least = 0.0, most = 0.0;
+  for (const auto& [a, b] : products) {
+    ++plain.count;
+    plain.value = std::fma(a.center, b, plain.value);
+    plain.size = std::fma(std::abs(a.center) + a.worst, std::abs(b), plain.size);
+    plain.worst = std::fma(a.worst, std::abs(b), plain.worst);
+    plain.likely = std::fma(a.likely, std::abs(b), plain.likely);
+    if (plain.value < least) least = plain.value;  // false for NaN
+    if (plain.value > most) most = plain.value;
+  }
+  plain.range = most - least;
+  return plain;
+}
+
+bool same(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b; }
+
+// Blocks end anywhere: rows, columns, products and chips of any number, none among them; whatever
+// is no number is as in a plain loop.
+RC_GTEST_PROP(MatrixSums, OfAnyShapeAreThoseOfAPlainLoop, ()) {
+  static Threads threads(2);
+  std::mt19937 random(*rc::gen::arbitrary<unsigned>());
+  const int chips = *rc::gen::element(1, 2, 64);
+  const auto columns = *rc::gen::inRange<std::size_t>(1, 140);
+  const bool exact = *rc::gen::arbitrary<bool>(), table = *rc::gen::arbitrary<bool>();
+  std::vector<std::size_t> widths;
+  for (int t = *rc::gen::inRange(1, 4); t > 0; --t)
+    widths.push_back(*rc::gen::element<std::size_t>(0, 1, 5, 255, 256, 257, 300));
+  Drawn of(widths, columns, table, chips, exact, random);
+  of.rows.clear();
+  for (int i = *rc::gen::inRange(1, 12); i > 0; --i) of.rows.push_back(random() % 3);
+  // Some are infinite, NaN, or zeros of either sign.
+  const std::vector<double> odd{NAN, HUGE_VAL, -HUGE_VAL, -0.0, 0.0};
+  for (int i = *rc::gen::inRange(0, 4); i > 0; --i) {
+    const std::size_t t = random() % widths.size();
+    if (widths[t] == 0) continue;
+    const double number = odd[random() % odd.size()];
+    if (random() % 2 == 0)
+      of.x[t].center[random() % of.x[t].size()] = number;
+    else
+      of.matrices[t][random() % of.matrices[t].size()] = static_cast<float>(number);
+  }
+  std::vector<Isa> sets;
+  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512})
+    if (has_isa(isa)) sets.push_back(isa);
+  const ForcedIsa forced(*rc::gen::elementOf(sets));
+  const SumsNeeded needed{*rc::gen::arbitrary<bool>(), false};
+  const std::vector<Sums> sums = of.sums(needed, threads);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    for (int chip = 0; chip < chips; ++chip) {
+      const Sum& sum = sums[i][static_cast<std::size_t>(chip)];
+      const Sum plain = fused(of.products(i / columns, i % columns, chip));
+      RC_ASSERT(sum.count == plain.count);
+      RC_ASSERT(same(sum.value, plain.value));
+      RC_ASSERT(same(sum.size, plain.size));
+      // Without radii none are added up, whatever infinite factor they have.
+      const bool any = !exact || std::isfinite(plain.size);
+      RC_ASSERT(!any || same(sum.worst, plain.worst));
+      RC_ASSERT(!any || same(sum.likely, plain.likely));
+      RC_ASSERT(!needed.range || same(sum.range, plain.range));
+      RC_ASSERT(!std::isfinite(sum.size) || sum.error <= 0x1p-40 * sum.size);
+      RC_ASSERT(std::isfinite(sum.size) || !std::isfinite(sum.error));
     }
 }
 
