@@ -293,6 +293,40 @@ TEST(Replay, NothingIsWithinThatIsNotFinite) {
   EXPECT_EQ(d.judge("decode.1.layer0.attn").fit, Fit::not_judged);
 }
 
+// Centers count as exact where a derivation that rounds nothing has the same ones, and whatever is
+// declared to round, of the trace, on the wire or of one other value, they do not.
+TEST(Replay, CentersAreExactWhereNothingRounds) {
+  DeclaredArithmetic coarse, on_wire;
+  coarse.values = NumberFormat::bf16;
+  on_wire.wire = NumberFormat::bf16, on_wire.wire_roundings = 3;
+  for (const std::string keys : {"", ",bias=all", " weights=int8"})
+    for (const int rounds : {0, 1, 2, 3, 4}) {
+      Dumped d(kModel + keys);
+      if (rounds == 1) d.declared = coarse;
+      if (rounds == 2) d.declared = on_wire;
+      Replay replay = d.replay();
+      if (rounds == 3) replay.declare("decode.1.layer0.norm", coarse);
+      if (rounds == 4) replay.declare("decode.1.layer0.norm", on_wire);
+      bool differ = false;
+      for (const std::string name : {"q", "k", "v", "gate", "up", "attn_out", "ffn_out"}) {
+        const std::string id = "decode.1.layer1." + name;
+        const IntervalTensor declared = replay.expected(id);
+        replay.make_exactly(true);
+        const IntervalTensor exact = replay.expected(id);
+        replay.make_exactly(false);
+        EXPECT_EQ(replay.has_exact_centers(id), rounds == 0) << id << keys << rounds;
+        if (rounds == 0) {
+          EXPECT_EQ(declared.center, exact.center) << id << keys;
+        }
+        differ = differ || declared.center != exact.center;
+      }
+      // Own declarations are not looked up by what a value is made of.
+      if (rounds == 1 && !keys.empty()) {
+        EXPECT_TRUE(differ) << keys;
+      }
+    }
+}
+
 TEST(Replay, RefusesWhatItCannotJudge) {
   Dumped d(kModel);
   EXPECT_EQ(label_of([&] { d.judge("decode.1.layer1.nonsense"); }), "bounds_c1");
