@@ -25,11 +25,12 @@ Container container_of(const MappedFile& file, const std::filesystem::path& path
   for (std::uint64_t at = 0; at < file.size(); at = at == 0 ? 512 : 2 * at)
     if (file.begins("\x89HDF\r\n\x1a\n", at)) return read_hdf5;
   // Older torch.save files are not archives; they begin with this pickled number.
-  if (file.begins("\x80\x02\x8a\x0al\xfc\x9c", 0)) refuse_file("dump_open", path, kOfTorch);
+  if (file.begins("\x80\x02\x8a\x0al\xfc\x9c", 0)) MappedFile::refuse("dump_open", path, kOfTorch);
   if (file.begins("\x93NUMPY", 0))
-    refuse_file("dump_open", path, "is one array; legal: an HDF5 file, or an npz of numpy.savez");
-  refuse_file("dump_open", path,
-              file.size() == 0 ? "is empty" : "is neither an HDF5 file nor a NumPy archive");
+    MappedFile::refuse("dump_open", path,
+                       "is one array; legal: an HDF5 file, or an npz of numpy.savez");
+  MappedFile::refuse("dump_open", path,
+                     file.size() == 0 ? "is empty" : "is neither an HDF5 file nor a NumPy archive");
 }
 
 }  // namespace
@@ -98,7 +99,7 @@ Dump read_dump(const std::filesystem::path& path, Unread unread) {
     return dump;
   } catch (const Error& error) {
     if (error.label() == "dump_changed") throw;
-    refuse_file(error.label(), path, error.message());
+    MappedFile::refuse(error.label(), path, error.message());
   }
 }
 

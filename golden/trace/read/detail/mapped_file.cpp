@@ -16,7 +16,8 @@
 
 namespace shardproof::dump {
 
-void refuse_file(std::string_view label, const std::filesystem::path& path, std::string_view why) {
+void MappedFile::refuse(std::string_view label, const std::filesystem::path& path,
+                        std::string_view why) {
   throw Error(label, fmt::format("{:?}: {}", path.string(), why));
 }
 
@@ -60,13 +61,13 @@ const char* mapped_file_at(const void* address) noexcept {
 MappedFile::MappedFile(std::filesystem::path path)
     : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (!file_ || ::fstat(file_.get(), &status_) != 0)
-    refuse_file("dump_open", path_, std::strerror(errno));
-  if (!S_ISREG(status_.st_mode)) refuse_file("dump_open", path_, "is not a regular file");
+    refuse("dump_open", path_, std::strerror(errno));
+  if (!S_ISREG(status_.st_mode)) refuse("dump_open", path_, "is not a regular file");
+  quoted_ = fmt::format("{:?}", path_.string());
   if (size() == 0) return;
   void* const at = ::mmap(nullptr, size(), PROT_READ, MAP_PRIVATE, file_.get(), 0);
   if (at == MAP_FAILED) return;
   bytes_ = {static_cast<const std::byte*>(at), size()};
-  quoted_ = fmt::format("{:?}", path_.string());
   enter(bytes_, quoted_.c_str());
 }
 
@@ -85,12 +86,13 @@ bool MappedFile::begins(std::string_view with, std::uint64_t at) const {
 
 void MappedFile::require_unchanged() const {
   struct stat now {};
-  if (::fstat(file_.get(), &now) != 0) refuse_file("dump_changed", path_, std::strerror(errno));
-  if (now.st_size != status_.st_size || now.st_mtim.tv_sec != status_.st_mtim.tv_sec ||
-      now.st_mtim.tv_nsec != status_.st_mtim.tv_nsec)
-    refuse_file(
-        "dump_changed", path_,
-        "was changed while it was read; wait until its writer has ended, then read it again");
+  const bool same = ::fstat(file_.get(), &now) == 0 && now.st_size == status_.st_size &&
+                    now.st_mtim.tv_sec == status_.st_mtim.tv_sec &&
+                    now.st_mtim.tv_nsec == status_.st_mtim.tv_nsec;
+  constexpr std::string_view kRemedy = "wait until its writer has ended, then read it again";
+  if (!same)
+    throw Error("dump_changed",
+                fmt::format("{} was changed while it was read; {}", quoted_, kRemedy));
 }
 
 }  // namespace shardproof::dump

@@ -13,10 +13,6 @@
 
 namespace shardproof::dump {
 
-/// Throws Error(label), naming the file.
-[[noreturn]] void refuse_file(std::string_view label, const std::filesystem::path& path,
-                              std::string_view why);
-
 /// A file of an untrusted trace, open and mapped while this lives.
 class MappedFile {
  public:
@@ -31,6 +27,9 @@ class MappedFile {
   /// beyond the end of a file that another program shortens raise SIGBUS.
   std::span<const std::byte> bytes() const { return bytes_; }
   bool begins(std::string_view with, std::uint64_t at) const;
+  /// Throws Error(label), naming a file.
+  [[noreturn]] static void refuse(std::string_view label, const std::filesystem::path& path,
+                                  std::string_view why);
   /// Throws Error("dump_changed") unless size and time of change are what they were at the start.
   void require_unchanged() const;
 
