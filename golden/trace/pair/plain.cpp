@@ -297,6 +297,10 @@ class PlainPairing {
         see(element, turned ? y : x, turned ? x : y);
       });
     };
+    matcher.each(turned, index, [&](std::int64_t, const Matcher::Partner& partner) {
+      const NumberFormat theirs = arrays_[turned ? 0 : 1][partner.array].encoding;
+      if (row_of(theirs).unit > row_of(row.coarser).unit) row.coarser = theirs;
+    });
     row.apart = apart(row.coarser, each);
     if (turned && row.apart.elements == 0 && !met.empty()) return;  // all were met
     if (row.paired() && row.apart.elements > 0) {
