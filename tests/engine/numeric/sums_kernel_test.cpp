@@ -82,7 +82,8 @@ bool equal_states(const State& a, const State& b) {
 rc::Gen<double> odd_number() {
   return rc::gen::oneOf(
       rc::gen::map(rc::gen::inRange<int>(-1'000'000, 1'000'000), [](int v) { return v / 7.0; }),
-      rc::gen::element(0.0, -0.0, HUGE_VAL, -HUGE_VAL, std::nan(""), 1e200, -1e200, 0x1p-1070));
+      rc::gen::element(0.0, -0.0, HUGE_VAL, -HUGE_VAL, std::nan(""), 1e200, -1e200, 0x1p-1070,
+                       -0x1p-1070));
 }
 
 // From nothing or from what was added before, for any number of rows, terms and places to begin.

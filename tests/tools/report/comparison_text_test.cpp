@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,29 @@ TEST(ComparisonText, CountsWhatIsNoNumberWhereOperandsAreMissing) {
   EXPECT_EQ(sentence(far), "decode.2.logits: it is further from exact than rounding takes it");
   EXPECT_TRUE(has(comparison_text(far, false),
                   "\n  BV_z, it is further from exact than rounding takes it\n"));
+}
+
+// What follows from a given value that is NaN is no number either, and has no bound.
+TEST(ComparisonText, CountsWhatIsNoNumberAfterAGivenValue) {
+  const dump::ExactRun run(
+      "torus=1x1x1 batch=2 prompt=4 gen=1 seed=3 block=serial "
+      "model=llama,layers=2,E=16,F=24,H=4,K=2,Q=4,V=30");
+  const std::string given = "prefill.c0.layer0.ffn_out";
+  std::vector<dump::Written> values = run.values();
+  bool after = false;
+  std::erase_if(values, [](const dump::Written& w) {
+    const std::string name = w.name.substr(w.name.rfind('.') + 1);
+    return std::set<std::string>{"out", "score", "max", "exp", "denom"}.contains(name);
+  });
+  for (dump::Written& w : values) {
+    after = after || w.name == given;
+    if (after && !w.name.ends_with(".token")) w.numbers.assign(w.numbers.size(), std::nan(""));
+  }
+  const Comparison of =
+      compare(run.trace(values, "f32"),
+              {.file = "mine.npz", .line = {}, .weights_file = "", .golden = "", .given = {given}});
+  EXPECT_EQ(sentence(of), "prefill.c0.layer1.norm: 128 of 128 elements are NaN or infinite")
+      << comparison_text(of, true);
 }
 
 }  // namespace
