@@ -28,6 +28,31 @@ TEST(Reasons, OfAWideBoundAndOfADriftAreSaid) {
   EXPECT_EQ(count(alone, "in A: operands are missing: drift "), 1);
 }
 
+// Where one trace declares that what no query sees means nothing, it is not compared either.
+TEST(Slots, ThatNoQuerySeesAreNotCompared) {
+  const ExactRun run(kPairModel + " batch=2 prompt=6 gen=1 seed=3");
+  Engine engine(run);
+  const std::string name = "prefill.c0.layer1.score";
+  for (const bool of_b : {false, true})
+    for (const bool seen : {false, true}) {
+      Dump a = engine.trace(kAllNames), b = engine.trace(kAllNames);
+      (of_b ? b : a).attributes["masked"] = "any";
+      const Shape shape = b.values.find(name)->second.whole.shape;
+      const std::int64_t L = shape[1], H = shape[2], M = shape[3];
+      for (std::int64_t i = 0; i < element_count(shape); ++i)
+        if ((i % M > i / M / H % L) != seen)
+          shift(of_b ? b : a, name, static_cast<std::size_t>(i), 7);
+      const Pair pair = pair_of(run, a, b);
+      const PairRow& row = pair_row(pair, name);
+      EXPECT_EQ(row.likeness, !seen  ? Likeness::same
+                              : of_b ? Likeness::b_wrong
+                                     : Likeness::a_wrong);
+      EXPECT_EQ(row.apart.elements, shape[0] * H * L * (L + 1) / 2);
+      EXPECT_EQ(row.apart.unequal, seen ? row.apart.elements : 0);
+      EXPECT_EQ(pair.exit_code(), seen ? 1 : 0);
+    }
+}
+
 TEST(Matcher, FindsNothingOfPositionsWithoutARow) {
   PassPlaces places;
   places.B = 1, places.L = 3, places.rows = {{0}}, places.positions = {0, 1, 2}, places.last = {2};
