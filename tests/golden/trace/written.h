@@ -86,8 +86,15 @@ inline const Row& row_of(const Verdict& v, const std::string& name) { return nam
 /// The title of the first divergence; "" if there is none.
 inline std::string first_of(const Verdict& v) { return v.first ? v.rows[*v.first].title : ""; }
 
+/// The bytes of an array, which may be changed: copied where they lie in a file.
+inline std::vector<std::byte>& own_bytes(dump::StoredArray& s) {
+  if (!s.lent.empty()) s.bytes.assign(s.lent.begin(), s.lent.end()), s.lent = {};
+  return s.bytes;
+}
+
 /// Writes an f64, whatever stood there.
 inline void poke(dump::StoredArray& s, std::size_t i, double v) {
+  own_bytes(s);
   std::memcpy(s.bytes.data() + i * sizeof v, &v, sizeof v);
 }
 

@@ -16,6 +16,7 @@
 #include "golden/memo/oracle_memo.h"
 #include "golden/trace/write/field_words.h"
 #include "golden/trace/write/trace.h"
+#include "tests/golden/trace/written.h"
 #include "tests/sanitized.h"
 
 namespace shardproof::dump {
@@ -95,9 +96,9 @@ TEST(FieldTraces, AWrongWordIsTheFirstDivergence) {
     // Low, high, and unused words; a bit, all of a word, never written.
     const std::size_t i = static_cast<std::size_t>(number) % array.size();
     std::int32_t word = 0;
-    std::memcpy(&word, array.bytes.data() + 4 * i, 4);
+    std::memcpy(&word, own_bytes(array).data() + 4 * i, 4);
     word = number % 3 == 0 ? -1 : word ^ (number % 3 == 1 ? 1 : 1 << 20);
-    std::memcpy(array.bytes.data() + 4 * i, &word, 4);
+    std::memcpy(own_bytes(array).data() + 4 * i, &word, 4);
     const Verdict verdict = verdict_of(wrong);
     ASSERT_TRUE(verdict.first) << name;
     EXPECT_EQ(verdict.rows[*verdict.first].name, name);

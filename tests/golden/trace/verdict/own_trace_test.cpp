@@ -50,7 +50,7 @@ void change_one(dump::StoredArray& s, std::mt19937_64& random, bool far) {
   double most = 0.0;
   for (std::size_t k = 0; k < s.size(); ++k) most = std::max(most, std::abs(s.at(k)));
   const double v = s.at(i) + most + 1.0;
-  const auto put = [&](auto x) { std::memcpy(s.bytes.data() + i * sizeof x, &x, sizeof x); };
+  const auto put = [&](auto x) { std::memcpy(own_bytes(s).data() + i * sizeof x, &x, sizeof x); };
   if (s.encoding == NumberFormat::f64) {
     put(v);
   } else if (s.encoding == NumberFormat::int32) {
@@ -211,9 +211,9 @@ TEST(OwnTrace, OfPaddedDimsIsJudgedWithoutPadding) {
   dump::StoredArray& logits = d.values.find("decode.1.head.logits")->second.whole;
   ASSERT_EQ(logits.shape, (Shape{6, 12}));
   const float large = 1e6F;
-  std::memcpy(logits.bytes.data() + 11 * sizeof large, &large, sizeof large);
+  std::memcpy(own_bytes(logits).data() + 11 * sizeof large, &large, sizeof large);
   EXPECT_EQ(run.judged(d).count(Fit::different), 0);
-  std::memcpy(logits.bytes.data() + 6 * sizeof large, &large, sizeof large);
+  std::memcpy(own_bytes(logits).data() + 6 * sizeof large, &large, sizeof large);
   EXPECT_GT(run.judged(d).count(Fit::different), 0);
 }
 
