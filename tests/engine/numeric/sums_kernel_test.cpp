@@ -134,5 +134,21 @@ TEST(SumsKernel, ANaNLeavesTheRange) {
     }
 }
 
+// A product that is too small for any number leaves a zero with its sign, which is no other number.
+TEST(SumsKernel, AZeroOfEitherSignLeavesTheRange) {
+  for (const double sign : {1.0, -1.0})
+    for (const Kernels* const kernels : all_kernels()) {
+      Factors of;
+      of.center = {{sign * 0x1p-1070, 0.0}};
+      of.terms = 2, of.range = true;
+      of.b.assign(2 * kSumsColumns, 0x1p-1070);
+      State before(kSumsState, 0.0);
+      for (std::size_t i = 2 * kSumsColumns; i < 4 * kSumsColumns; ++i) before[i] = -sign * 0.0;
+      const State state = of.add(*kernels, before);
+      for (std::size_t i = 2 * kSumsColumns; i < 4 * kSumsColumns; ++i)
+        EXPECT_EQ(std::signbit(state[i]), std::signbit(before[i])) << i;
+    }
+}
+
 }  // namespace
 }  // namespace shardproof
