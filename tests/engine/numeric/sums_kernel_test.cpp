@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/numeric/detail/kernels.h"
-#include "engine/numeric/isa.h"
+#include "weights/base/isa.h"
 
 namespace shardproof {
 namespace {
