@@ -88,6 +88,8 @@ TEST(WeightsOnDemand, WhatIsLentStaysAndTakesRoom) {
   of.at("a");  // 18 bytes with b and c: b goes
   of.at("b");
   EXPECT_EQ(read, (Names{"c", "a", "b", "a", "b"}));
+  of.at("a");  // b took its room, beside c
+  EXPECT_EQ(read.size(), 6U);
 }
 
 TEST(WeightsOnDemand, OneThatDoesNotFitIsThereWhileItIsLent) {
