@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/bench/child.h"
@@ -21,8 +22,9 @@ struct Subject {
   const char* id;
   const char* what;
   const char* line;
-  Target judged, memory;
-  std::optional<Target> written;
+  Target judged;
+  std::optional<Target> memory, written;
+  const char* one_layer = nullptr;  ///< the case of one of its layers
 };
 
 constexpr Subject kSubjects[] = {
@@ -37,16 +39,18 @@ constexpr Subject kSubjects[] = {
     {"7b-layers", "8 layers of 7B, 64 tokens, 8 chips, bf16",
      "torus=2x2x2 model=llama-7b,layers=8,K=8 prefill=ws1d:heads batch=4 prompt=16 gen=1 "
      "weights=bf16 act=bf16 seed=3",
-     Target{60.0}, Target{3e9}, std::nullopt}};
+     Target{60.0}, std::nullopt, std::nullopt,
+     "torus=2x2x2 model=llama-7b,layers=1,K=8 prefill=ws1d:heads batch=4 prompt=16 gen=1 "
+     "weights=bf16 act=bf16 seed=3"}};
 
 /// A trace in the temporary folder, written at its first use and removed with the last row.
 class TraceOnDisk {
  public:
-  TraceOnDisk(std::string program, const Subject& subject)
+  TraceOnDisk(std::string program, std::string line, const std::string& id)
       : program_(std::move(program)),
-        line_(subject.line),
+        line_(std::move(line)),
         path_(fs::temp_directory_path() /
-              fmt::format("shardproof-bench-{}-{}.h5", ::getpid(), subject.id)) {}
+              fmt::format("shardproof-bench-{}-{}.h5", ::getpid(), id)) {}
   TraceOnDisk(const TraceOnDisk&) = delete;
   TraceOnDisk& operator=(const TraceOnDisk&) = delete;
   ~TraceOnDisk() {
@@ -93,7 +97,8 @@ Row row_of(const Subject& subject, const char* id, const char* what, std::option
           .what = what,
           .target = target,
           .unit = unit,
-          .decides = unit == Unit::bytes ? Decides::neither : Decides::wall,
+          .decides = unit == Unit::bytes || std::string_view(id) == "layers" ? Decides::neither
+                                                                             : Decides::wall,
           .once = true,
           .apart = true,
           .start = [once = std::move(once)] { return once; }};
@@ -104,7 +109,7 @@ Row row_of(const Subject& subject, const char* id, const char* what, std::option
 std::vector<Row> compare_rows(const std::string& program) {
   std::vector<Row> rows;
   for (const Subject& subject : kSubjects) {
-    const auto trace = std::make_shared<TraceOnDisk>(program, subject);
+    const auto trace = std::make_shared<TraceOnDisk>(program, subject.line, subject.id);
     rows.push_back(row_of(subject, "run", "run --trace", subject.written, Unit::seconds, [trace] {
       return Sample{trace->written().cost, {}, trace->written().cost};
     }));
@@ -119,6 +124,17 @@ std::vector<Row> compare_rows(const std::string& program) {
               {},
               {static_cast<double>(child.own_bytes), std::numeric_limits<double>::quiet_NaN()}};
         }));
+    if (subject.one_layer != nullptr)
+      rows.push_back(row_of(subject, "layers", "memory over that of one", Target{1.1}, Unit::ratio,
+                            [trace, program, line = subject.one_layer] {
+                              const Child& all = trace->judged();
+                              TraceOnDisk one(program, line, "one-layer");
+                              const auto bytes = static_cast<double>(one.judge().own_bytes);
+                              return Sample{all.cost,
+                                            {},
+                                            {static_cast<double>(all.own_bytes) / bytes,
+                                             std::numeric_limits<double>::quiet_NaN()}};
+                            }));
     rows.push_back(
         row_of(subject, "resident", "memory with files, at most", {}, Unit::bytes, [trace] {
           const Child& child = trace->judged();

@@ -7,10 +7,10 @@
 
 #include "engine/numeric/contract.h"
 #include "engine/numeric/detail/kernels.h"
-#include "weights/base/isa.h"
 #include "tools/bench/contest.h"
 #include "tools/bench/fma_loop.h"
 #include "tools/bench/row.h"
+#include "weights/base/isa.h"
 
 namespace shardproof::bench {
 namespace {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "weights/base/isa.h"
 #include "tools/bench/eigen_pair.h"
 #include "tools/bench/ffn.h"
 #include "tools/bench/load.h"
 #include "tools/bench/options.h"
 #include "tools/bench/table.h"
+#include "weights/base/isa.h"
 
 namespace shardproof::bench {
 namespace {

@@ -55,8 +55,8 @@ struct Row {
   std::int64_t outliers = 0;  ///< numbers outside the likely bound but inside the worst case
   /// Numbers that are NaN or infinite, of a value that its drift makes unlikely.
   std::int64_t not_finite = 0;
-  std::int64_t unequal = 0;   ///< numbers that differ from the exact one rounded once
-  double slack = 0.0;         ///< as in bounds::ValueVerdict
+  std::int64_t unequal = 0;  ///< numbers that differ from the exact one rounded once
+  double slack = 0.0;        ///< as in bounds::ValueVerdict
   /// The largest difference from the exact regime's value, over its root mean square; negative if
   /// unknown. Never judged.
   double drift = -1.0;

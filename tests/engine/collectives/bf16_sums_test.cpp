@@ -9,11 +9,11 @@
 #include "engine/collectives/scheduled_sum.h"
 #include "engine/collectives/transfer.h"
 #include "engine/numeric/contract.h"
-#include "weights/base/isa.h"
 #include "tests/bits.h"
 #include "tests/engine/run_program.h"
 #include "tests/engine/written_values.h"
 #include "weights/base/bf16.h"
+#include "weights/base/isa.h"
 
 namespace shardproof {
 namespace {

@@ -16,12 +16,12 @@
 #include "engine/numeric/contract.h"
 #include "engine/numeric/detail/rounding_test.h"
 #include "engine/numeric/exact_sum.h"
-#include "weights/base/isa.h"
 #include "engine/ops/einsum.h"
 #include "tests/bits.h"
 #include "tests/engine/hostile_terms.h"
 #include "tests/engine/random_layout.h"
 #include "tests/engine/run_program.h"
+#include "weights/base/isa.h"
 
 namespace shardproof {
 

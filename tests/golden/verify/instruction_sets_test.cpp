@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "weights/base/isa.h"
 #include "engine/run/inference.h"
 #include "golden/verify/verify.h"
+#include "weights/base/isa.h"
 
 namespace shardproof {
 namespace {

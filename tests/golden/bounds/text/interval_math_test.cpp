@@ -278,7 +278,7 @@ TEST(IntervalMath, BlockedProductsAreTheSums) {
         {"einsum(BLE,VE->BLV; x, w)", true},
         {"einsum(LEB,EF->FBL; x, w)", true},
         {"einsum(HQBL,HQE->BLE; x, w)", true},
-        {"einsum(BLHQ,HQE->BLE, BLF,FE->BLE; x, w, y, v)", true},
+        {"einsum(BLHQ,HQE->BLE + BLF,FE->BLE; x, w; y, v)", true},
         {"einsum(BLHQ,QHE->BLE; x, w)", true},     // Q and H contracted in the weight's order
         {"einsum(BLHQ,HEQ->BLE; x, w)", false},    // columns between contracted letters
         {"einsum(BLX,XE->BLXE; x, w)", false},     // a letter of both and of the result
