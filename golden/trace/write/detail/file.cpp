@@ -262,9 +262,11 @@ bool TraceFile::put_whole(const Entry& entry, const ChipArrays<T>& chips) {
   const Sharded& value = entry.value;
   const Layout& layout = entry.layout;
   if (layout.is_partial() || !fits(layout, value.shape(), value.torus(), chips)) return false;
-  const std::vector<T> whole = assembled<T>(
+  auto& whole = std::get<std::vector<T>>(wholes_);
+  whole = assembled<T>(
       layout, value.shape(), value.torus(),
-      [&](int chip) -> const Buffer<T>& { return chips[static_cast<std::size_t>(chip)]; });
+      [&](int chip) -> const Buffer<T>& { return chips[static_cast<std::size_t>(chip)]; },
+      std::move(whole));
   if (!are_blocks_of(whole, layout, value.shape(), value.torus(), chips)) return false;
   const Hdf5Writer::Object root = file_.root();
   if (!entry.like.empty() && file_.holds(entry.like, value.shape(), whole)) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "golden/compare/dim_padding.h"
@@ -78,7 +79,8 @@ class TraceFile {
   std::set<std::string> of_prefixes_;  // passes over prefixes
   /// By layer and name: id of the newest cache, and of the newest cache of the prefixes.
   std::map<std::string, std::string> caches_, prefixes_;
-  std::map<std::string, std::string> same_as_;  // by id
+  std::map<std::string, std::string> same_as_;                        // by id
+  std::tuple<std::vector<float>, std::vector<std::int32_t>> wholes_;  // memory for whole arrays
 };
 
 }  // namespace shardproof
