@@ -134,8 +134,8 @@ double checkpoint_bytes(const RunPlan& plan) {
 double estimated_bytes(const RunPlan& plan, const PlanTypes& types, Replicas replicas) {
   const Case& c = plan.source_case;
   double bytes = checkpoint_bytes(plan);
-  // Weights as given, as stored for the run and as kept by the oracle (4 bytes each), and in the
-  // oracle's model (12).
+  // Weights as given, as stored for the run and as the oracle has them, and the vectors of its
+  // model (3 times as much).
   const std::vector<WeightSpec> specs = weight_specs(c.model);
   double elements = 0.0;
   for (const WeightSpec& spec : specs) elements += count(spec.shape);

@@ -30,7 +30,7 @@ class Operands : Trial {
   void try_transposed(const Contraction& c) {
     for (std::size_t t = 0; t < c.terms.size(); ++t) {
       const Contraction::Term& term = c.terms[t];
-      if (term.places.empty()) continue;  // of no weight
+      if (term.places == nullptr) continue;  // of no weight
       const std::size_t width = term.width, columns = c.columns;
       if (term.extents.empty() || term.w->size() != columns * width) continue;
       const auto with = [&](std::string detail, int parameters, auto place) {
@@ -67,7 +67,7 @@ class Operands : Trial {
     for (std::size_t t = 0; t < c.terms.size(); ++t) {
       const std::string& own = c.terms[t].matrix;
       const std::shared_ptr<const Tensor> mine = q_.weight(q_.weight_id(own));
-      if (c.terms[t].places.empty() || mine == nullptr || !of_layer(own)) continue;
+      if (c.terms[t].places == nullptr || mine == nullptr || !of_layer(own)) continue;
       for (const WeightRow& row : q_.step().graph().model().weights()) {
         if (row.kind != WeightKind::matrix || !row.per_layer) continue;
         const std::string name(row.file);

@@ -23,7 +23,7 @@ class WeightBlocks : Trial {
 
   void run() {
     for (const Contraction::Term& term : sum_->terms)
-      if (term.places.empty()) return;  // of no weight
+      if (term.places == nullptr) return;  // of no weight
     for (std::size_t t = 0; t < sum_->terms.size(); ++t)
       for (const char letter : sum_->terms[t].letters) {
         for (const Axes& list : q_.lists()) contracted(t, letter, list);

@@ -86,23 +86,54 @@ Weights as_stored(const Weights& weights, NumberFormat type) {
       for (float& v : tensor.data) v = bf16(v);
     });
   }
-  std::map<std::string, Tensor> tensors = weights.tensors();
-  const ModelConfig kept = model_with_weights(config, type);
-  const ModelRows* const rows = kept.rows.get();
+  const ModelConfig coded = model_with_weights(config, type);
+  const auto of_layer = [rows = coded.rows](std::int64_t layer, std::string_view name) {
+    return weight_id(layer, name, rows.get());
+  };
+  // Returns the codes of a scale's matrices in a layer, and the scale; nothing where it has none.
+  const auto quantized = [weights, coded, of_layer](std::int64_t layer, const WeightRow& row) {
+    std::map<std::string, Tensor> tensors;
+    for (std::string_view name : row.scaled)  // some are in layers with a flag alone
+      if (const std::string id = of_layer(layer, name); !name.empty() && weights.contains(id))
+        tensors.emplace(id, *weights.at(id));
+    if (tensors.empty()) return tensors;
+    std::vector<Matrix> matrices;
+    for (std::string_view name : row.scaled)
+      if (const auto at = tensors.find(of_layer(layer, name)); at != tensors.end())
+        matrices.push_back(
+            matrix_of(at->second, weight_row(name, coded.rows.get())->dims, row.dims));
+    Tensor scale(shape_of(row.dims, coded));
+    scale.data = quantize(matrices, scale.data.size());
+    tensors.emplace(of_layer(layer, row.name), std::move(scale));
+    return tensors;
+  };
+  std::map<std::string, std::pair<std::int64_t, const WeightRow*>> scaled;  // by id of a result
+  std::map<std::string, Shape> shapes;
+  std::map<std::string, Tensor> tensors;
+  if (!weights.on_demand()) tensors = weights.tensors();
+  for (const std::string& name : weights.names()) shapes.emplace(name, weights.shape(name));
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    for (const WeightRow* const row : scale_rows(kept)) {
-      Tensor scale(shape_of(row->dims, kept));
-      std::vector<Matrix> matrices;
-      for (std::string_view name : row->scaled) {
-        const auto at = tensors.find(weight_id(layer, name, rows));
-        if (name.empty() || at == tensors.end()) continue;  // of layers with a flag alone
-        matrices.push_back(matrix_of(at->second, weight_row(name, rows)->dims, row->dims));
+    for (const WeightRow* const row : scale_rows(coded)) {
+      if (!weights.on_demand()) {
+        for (auto& [id, tensor] : quantized(layer, *row))
+          tensors.insert_or_assign(id, std::move(tensor));
+        continue;
       }
-      if (matrices.empty()) continue;
-      scale.data = quantize(matrices, scale.data.size());
-      tensors.emplace(weight_id(layer, row->name, rows), std::move(scale));
+      bool any = false;
+      for (std::string_view name : row->scaled)
+        if (const std::string id = of_layer(layer, name); !name.empty() && weights.contains(id))
+          any = true, scaled.emplace(id, std::pair(layer, row));
+      if (!any) continue;
+      scaled.emplace(of_layer(layer, row->name), std::pair(layer, row));
+      shapes.emplace(of_layer(layer, row->name), shape_of(row->dims, coded));
     }
-  return {kept, std::move(tensors), NumberFormat::int8};
+  if (!weights.on_demand()) return {coded, std::move(tensors), NumberFormat::int8};
+  const auto read = [weights, quantized, scaled](const std::string& name) {
+    const auto at = scaled.find(name);
+    return at == scaled.end() ? *weights.at(name)
+                              : quantized(at->second.first, *at->second.second).at(name);
+  };
+  return {coded, std::move(shapes), read, NumberFormat::int8, weights.room()};
 }
 
 }  // namespace shardproof::oracle

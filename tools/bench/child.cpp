@@ -85,7 +85,7 @@ std::int64_t own_peak() {
 
 }  // namespace
 
-Child run_child(const std::string& program, const std::vector<std::string>& arguments) {
+Child run_child(const std::string& program, const std::vector<std::string>& arguments, int code) {
   std::vector<std::string> words{program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   const File out = temporary_file(), err = temporary_file();
@@ -102,7 +102,7 @@ Child run_child(const std::string& program, const std::vector<std::string>& argu
   watching.request_stop();
   watching.join();
   const double wall = (clocks(Whose::process) - began).wall;
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != code) {
     const std::string how = WIFEXITED(status) ? fmt::format("exit code {}", WEXITSTATUS(status))
                                               : fmt::format("signal {}", WTERMSIG(status));
     throw std::runtime_error(

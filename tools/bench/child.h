@@ -21,7 +21,8 @@ struct Child {
 };
 
 /// Runs a program with these arguments to its end, with empty standard input. Throws
-/// std::runtime_error, with the last line it printed, unless it exits 0.
-Child run_child(const std::string& program, const std::vector<std::string>& arguments);
+/// std::runtime_error, with the last line it printed, unless it exits with `code`.
+Child run_child(const std::string& program, const std::vector<std::string>& arguments,
+                int code = 0);
 
 }  // namespace shardproof::bench

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,13 +26,14 @@ struct Subject {
   Target judged;
   std::optional<Target> memory, written;
   const char* one_layer = nullptr;  ///< the case of one of its layers
+  std::optional<Target> diagnosed = std::nullopt, memory_of_diagnosis = std::nullopt;
 };
 
 constexpr Subject kSubjects[] = {
     {"7b", "a layer of 7B, 16 tokens, 8 chips, f32",
      "torus=2x2x2 model=llama-7b,layers=1,K=8 prefill=ws1d:heads batch=2 prompt=8 gen=1 "
      "regime=f32 seed=3",
-     Target{6.0}, Target{2.5e9}, Target{8.0}},
+     Target{6.0}, Target{2.5e9}, Target{8.0}, nullptr, Target{20.0}, Target{4e9}},
     {"70b", "a layer of 70B, 64 tokens, 8 chips, f32",
      "torus=2x2x2 model=llama-2-70b,layers=1,V=128256 prefill=ws1d:heads batch=4 prompt=16 gen=1 "
      "regime=f32 seed=3",
@@ -77,6 +79,24 @@ class TraceOnDisk {
     before.insert(before.end(), {"compare", path(), "--quiet"});
     return run_child(before[0], {before.begin() + 1, before.end()});
   }
+  /// A copy of it, in which one projection is wrong, is judged.
+  const Child& diagnosed() {
+    if (diagnosed_) return *diagnosed_;
+    written();
+    const std::string wrong = path() + ".wrong";
+    fs::copy_file(path(), wrong, fs::copy_options::overwrite_existing);
+    try {
+      run_child("/usr/bin/python3", {SHARDPROOF_SOURCE "/tools/bench/wrong_projection.py", wrong});
+      diagnosed_ = run_child(program_, {"compare", wrong}, 1);
+    } catch (...) {
+      fs::remove(wrong);
+      throw;
+    }
+    fs::remove(wrong);
+    if (diagnosed_->text.find("chunks in another order") == std::string::npos)
+      throw std::runtime_error("the exchanged blocks are not named");
+    return *diagnosed_;
+  }
   Child forward() {
     written();
     return run_child("/usr/bin/python3", {SHARDPROOF_SOURCE "/tools/bench/f64_forward.py", path()});
@@ -87,7 +107,7 @@ class TraceOnDisk {
 
   std::string program_, line_;
   fs::path path_;
-  std::optional<Child> written_, judged_;
+  std::optional<Child> written_, judged_, diagnosed_;
 };
 
 Row row_of(const Subject& subject, const char* id, const char* what, std::optional<Target> target,
@@ -151,6 +171,19 @@ std::vector<Row> compare_rows(const std::string& program) {
     rows.push_back(
         row_of(subject, "f64", "over the same in f64", Target{2.0}, Unit::ratio,
                [trace] { return Sample::ratio(trace->judged().cost, trace->forward().cost); }));
+    if (!subject.diagnosed) continue;
+    rows.push_back(row_of(subject, "diagnosis", "diagnosis of a projection", subject.diagnosed,
+                          Unit::seconds, [trace] {
+                            return Sample{trace->diagnosed().cost, {}, trace->diagnosed().cost};
+                          }));
+    rows.push_back(row_of(subject, "diagnosis-memory", "its memory but files",
+                          subject.memory_of_diagnosis, Unit::bytes, [trace] {
+                            const Child& child = trace->diagnosed();
+                            return Sample{child.cost,
+                                          {},
+                                          {static_cast<double>(child.own_bytes),
+                                           std::numeric_limits<double>::quiet_NaN()}};
+                          }));
   }
   return rows;
 }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <set>
@@ -210,6 +211,8 @@ class WeightsFile {
 
   Tensor checked(const std::string& name) const {
     const WeightSpec& spec = specs_.at(name);
+    const std::lock_guard lock(reading_);  // HDF5 may be built for one thread
+    const Hdf5Silence silence;
     Tensor read = tensor(spec);
     try {
       validate(spec, read, type_);
@@ -293,6 +296,7 @@ class WeightsFile {
   NumberFormat type_ = NumberFormat::f32;
   std::optional<ModelConfig> config_;
   std::map<std::string, WeightSpec> specs_;
+  mutable std::mutex reading_;
 };
 
 }  // namespace

@@ -171,6 +171,7 @@ Weights Weights::changed(ModelConfig config,
   const auto read = [store = store_, change = std::move(change)](const std::string& name) {
     Tensor tensor = store->copy(name);
     change(name, tensor);
+    require_finite(name, tensor);
     return tensor;
   };
   if (on_demand()) return {std::move(config), std::move(shapes), read, type_, store_->room()};
@@ -197,6 +198,8 @@ bool Weights::contains(std::string_view name) const { return store_->shape(name)
 
 bool Weights::on_demand() const { return store_->on_demand(); }
 
+std::size_t Weights::room() const { return store_->room(); }
+
 std::vector<std::string> Weights::names() const {
   std::vector<std::string> names;
   for (const auto& [name, entry] : store_->entries()) names.push_back(name);
@@ -210,13 +213,16 @@ std::map<std::string, Tensor> Weights::tensors() const {
 }
 
 double bytes_in_memory(const std::vector<WeightSpec>& specs) {
-  double all = 0.0, largest = 0.0;
+  double all = 0.0, largest = 0.0, of_layer = 0.0;
+  std::map<std::string, double> layers;
   for (const WeightSpec& spec : specs) {
     const double bytes = sizeof(float) * static_cast<double>(element_count(spec.shape));
     all += bytes;
     largest = std::max(largest, bytes);
+    if (const std::size_t dot = spec.name.find('.'); dot != spec.name.npos)
+      of_layer = std::max(of_layer, layers[spec.name.substr(0, dot)] += bytes);
   }
-  return std::min(all, static_cast<double>(Weights::kRoom) + largest);
+  return std::min(all, std::max(static_cast<double>(Weights::kRoom), of_layer) + largest);
 }
 
 void validate(const WeightSpec& spec, const Tensor& tensor, NumberFormat type) {

@@ -31,7 +31,8 @@ class Weights {
   Weights(ModelConfig config, std::map<std::string, Tensor> tensors,
           NumberFormat type = NumberFormat::f32);
   /// Reads all weights, if they take no more than `room` bytes; otherwise each when it is asked
-  /// for: then those in use are in memory, and others up to `room` bytes in all, those used last.
+  /// for. Then memory has those that are lent, and of the others those used last, up to `room`
+  /// bytes in all.
   Weights(ModelConfig config, std::map<std::string, Shape> shapes, ReadWeight read,
           NumberFormat type = NumberFormat::f32, std::size_t room = kRoom);
 
@@ -50,12 +51,15 @@ class Weights {
   const Shape& shape(std::string_view name) const;
   /// Returns whether weights are read when they are asked for.
   bool on_demand() const;
+  /// Returns the bytes of weights on demand that stay in memory; 0 of others.
+  std::size_t room() const;
   /// Returns copies of all tensors.
   std::map<std::string, Tensor> tensors() const;
   /// Returns the same tensors as those of another config.
   Weights with_config(ModelConfig config) const;
   /// Returns the weights of another config whose tensors are these after `change`, on demand if
-  /// these are.
+  /// these are: then what follows is thrown by at(). Throws Error("weights_value", ...) if a
+  /// changed element is not finite, and what `change` throws.
   Weights changed(ModelConfig config,
                   std::function<void(const std::string& name, Tensor& tensor)> change) const;
 
@@ -67,8 +71,9 @@ class Weights {
   std::shared_ptr<Store> store_;
 };
 
-/// Returns the bytes of f32 tensors that Weights of these specs have in memory at once: all, or
-/// Weights::kRoom and the largest.
+/// Returns the bytes of f32 tensors that Weights of these specs have in memory at most while one
+/// layer after the other is in use: all, or the larger of Weights::kRoom and a layer, and a tensor
+/// that is being made.
 double bytes_in_memory(const std::vector<WeightSpec>& specs);
 
 /// Throws Error: "weights_name" (missing or surplus), "weights_shape" (names tensor, expected and
@@ -83,7 +88,7 @@ void validate(const WeightSpec& spec, const Tensor& tensor, NumberFormat type);
 /// to nearest even, but no norms, biases or RoPE tables (docs/spec.md section 1). weights=int8
 /// leaves them unchanged: each chip quantizes its own shards when they are placed
 /// (engine/ops/quantize.h). Throws Error("weights_int8", ...) if int8 weights are asked for as
-/// another type, Error("weights_value", ...) if bf16 overflows.
+/// another type, Error("weights_value", ...) if bf16 overflows (of weights on demand from at()).
 Weights stored_as(const Weights& weights, NumberFormat type);
 
 }  // namespace shardproof

@@ -47,8 +47,12 @@ class Reducing {
     const auto n = static_cast<int>(own.size());
     // A tree may round its partial sums once and add them in f32, which is a group.
     if (open(Reduction::group, 1) || declared_.reduction == Reduction::tree) group(own, sent, see);
-    if (open(Reduction::ring, n - 1)) rings(own, see);
-    if (open(Reduction::ring, n / 2)) arcs(own, see);
+    const bool of_rings = open(Reduction::ring, n - 1), of_arcs = open(Reduction::ring, n / 2);
+    if (of_rings || of_arcs) {
+      const Chains chains = chains_of(own, static_cast<std::size_t>(of_rings ? n - 1 : n / 2));
+      if (of_rings) rings(own, chains, see);
+      if (of_arcs) arcs(own, chains, see);
+    }
     if (open(Reduction::tree, static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))))) {
       see(tree(own));
       see(tree(half_apart(own)));
@@ -77,34 +81,52 @@ class Reducing {
       see({center, worst + of_sum, likely + of_sum});
     }
   }
-  /// Returns what chip `to` receives, rounded, from the `hops` chips before it, `step` apart, each
-  /// of which adds its own partial sum.
-  Number received(const Numbers& own, std::size_t to, std::size_t step, std::size_t hops) const {
+  /// Sums that travel from chip to chip, rounded where they are sent: from each chip, in both
+  /// directions, after each hop. Rings and arcs are of the same ones.
+  struct Chains {
+    std::size_t chips, hops;
+    Numbers up, down;  // [first chip, hops]
+
+    /// Returns what chip `to` receives from the `count` chips before it, `step` apart.
+    const Number& received(std::size_t to, std::size_t step, std::size_t count) const {
+      const std::size_t first = (to + (chips - step) * count) % chips;
+      return (step == 1 ? up : down)[first * hops + count - 1];
+    }
+  };
+  Chains chains_of(const Numbers& own, std::size_t hops) const {
     const std::size_t n = own.size();
-    const auto chip = [&](std::size_t hop) { return (to + (n - step) * (hops - hop)) % n; };
-    Number sum = stored(own[chip(0)], wire_);
-    for (std::size_t i = 1; i < hops; ++i) sum = stored(operations_.plus(sum, own[chip(i)]), wire_);
-    return sum;
+    Chains chains{n, hops, {}, {}};
+    const auto walk = [&](std::size_t step, Numbers& all) {
+      all.reserve(n * hops);
+      for (std::size_t first = 0; first < n; ++first)
+        for (std::size_t hop = 0; hop < hops; ++hop) {
+          const Number& here = own[(first + step * hop) % n];
+          all.push_back(stored(hop == 0 ? here : operations_.plus(all.back(), here), wire_));
+        }
+    };
+    walk(1, chains.up);
+    if (n > 2) walk(n - 1, chains.down);
+    return chains;
   }
   /// One sum travels from chip to chip; each adds its own partial sum.
   template <class See>
-  void rings(const Numbers& own, See&& see) const {
+  void rings(const Numbers& own, const Chains& chains, See&& see) const {
     const std::size_t n = own.size();
     for (const std::size_t step : {std::size_t{1}, n - 1}) {
       for (std::size_t to = 0; to < n; ++to)
-        see(operations_.plus(received(own, to, step, n - 1), own[to]));
+        see(operations_.plus(chains.received(to, step, n - 1), own[to]));
       if (n == 2) break;  // both ways round are one
     }
   }
   /// Two sums travel in opposite directions and meet on a chip.
   template <class See>
-  void arcs(const Numbers& own, See&& see) const {
+  void arcs(const Numbers& own, const Chains& chains, See&& see) const {
     const std::size_t n = own.size();
     if (n < 3) return;
     for (std::size_t to = 0; to < n; ++to)
       for (const std::size_t step : {std::size_t{1}, n - 1}) {
-        const Number longer = received(own, to, step, n / 2);
-        const Number shorter = received(own, to, n - step, (n - 1) / 2);
+        const Number& longer = chains.received(to, step, n / 2);
+        const Number& shorter = chains.received(to, n - step, (n - 1) / 2);
         see(operations_.plus(operations_.plus(longer, own[to]), shorter));
         if (n % 2 == 0) see(operations_.plus(operations_.plus(shorter, own[to]), longer));
       }

@@ -139,7 +139,8 @@ class Reader {
     t.x = std::make_shared<const bounds::IntervalTensor>(std::move(numbers));
     if (weight != nullptr) {
       t.matrix = step_.file(matrix);
-      t.places = places_in(columns + t.letters, shape_of(columns + t.letters), w, shape_of(w));
+      t.places = std::make_shared<const std::vector<std::size_t>>(
+          places_in(columns + t.letters, shape_of(columns + t.letters), w, shape_of(w)));
       t.w = t.columns_of(*q_.weight(step_.weight_id(*weight)));
     } else {
       t.w = std::make_shared<const std::vector<double>>(
@@ -183,8 +184,9 @@ class Reader {
     t.x = std::make_shared<const bounds::IntervalTensor>(std::move(x));
     const std::string columns = weight->letters.substr(1);
     if (result_ != "BL" + columns) return false;
-    t.places = places_in(columns + t.letters, shape_of(columns + t.letters), weight->letters,
-                         shape_of(weight->letters));
+    t.places = std::make_shared<const std::vector<std::size_t>>(
+        places_in(columns + t.letters, shape_of(columns + t.letters), weight->letters,
+                  shape_of(weight->letters)));
     t.w = t.columns_of(*q_.weight(step_.weight_id(*weight)));
     set_rows();
     c_.terms.push_back(std::move(t));
@@ -201,8 +203,8 @@ class Reader {
 
 std::shared_ptr<const std::vector<double>> Term::columns_of(const Tensor& weight) const {
   std::vector<double> all;
-  all.reserve(places.size());
-  for (const std::size_t place : places) all.push_back(static_cast<double>(weight.data[place]));
+  all.reserve(places->size());
+  for (const std::size_t place : *places) all.push_back(static_cast<double>(weight.data[place]));
   return std::make_shared<const std::vector<double>>(std::move(all));
 }
 

@@ -1,5 +1,7 @@
 #include "golden/trace/claim/memory.h"
 
+#include <algorithm>
+
 #include "engine/run/dim_padding.h"
 #include "weights/base/memory.h"
 #include "weights/model/registry.h"
@@ -14,11 +16,13 @@ double copies_of_weight(NumberFormat stored) { return stored == NumberFormat::f3
 /// Bytes per checkpoint element: its value and raw value, and the trace's own and the expected
 /// number, each with a radius.
 constexpr double kBytesOfValue = 2 * sizeof(float) + 2 * 2 * sizeof(double);
-/// The same of a text's model: a weight's element is also a number with two radii in the walk; a
-/// value's is in the answer, in the trace, and derived three times (bounds::TextReplay), each with
-/// two radii, and in the walk while its layer runs. In the field regime a number is three lanes in
-/// each of these places, which is less.
+/// Bytes more per element of a text's weight where it is a number with two radii in the walk: of
+/// one weight at a time that is no matrix of a line, twice while it is read; in the field regime of
+/// all, with three lanes.
 constexpr double kMoreOfTextWeight = 4 * sizeof(double);
+/// Bytes per element of a text's value: in the answer, in the trace, and derived three times
+/// (bounds::TextReplay), each with two radii, and in the walk while its layer runs. In the field
+/// regime a number is three lanes in each of these places, which is less.
 constexpr double kBytesOfTextValue = sizeof(float) + 4 * 3 * sizeof(double) + 4 * sizeof(double);
 /// Bytes per row of its own length, in each pass.
 constexpr double kBytesOfRow = 2 * sizeof(PassRows);
@@ -41,10 +45,15 @@ void require_memory(const Case& c) {
   }
   const std::vector<WeightSpec> weights = weight_specs(
       placed, c.numerics.weights == NumberFormat::int8 ? NumberFormat::int8 : NumberFormat::f32);
+  double of_weights = 0.0, of_largest = 0.0;
+  for (const WeightSpec& spec : weights) {
+    of_weights += static_cast<double>(element_count(spec.shape));
+    of_largest = std::max(of_largest, static_cast<double>(element_count(spec.shape)));
+  }
   bytes += copies_of_weight(c.numerics.weights) * bytes_in_memory(weights);
   if (of_text)
-    for (const WeightSpec& spec : weights)
-      bytes += kMoreOfTextWeight * static_cast<double>(element_count(spec.shape));
+    bytes +=
+        kMoreOfTextWeight * (c.numerics.regime == Regime::field ? of_weights : 2.0 * of_largest);
   const Passes passes = c.passes();
   // Rows of different lengths, or with prefixes, run alone and are then assembled.
   const SharedPrefix prefix = passes.prefix();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/weights/expect_error.h"
+#include "tests/weights/on_demand.h"
 #include "tests/weights/random_model.h"
 #include "weights/model/registry.h"
 #include "weights/storage/generator.h"
@@ -132,6 +133,18 @@ TEST(Int8Weights, EveryFaultIsSeen) {
   EXPECT_EQ(fault("embed", 2, 1), "embed");
   EXPECT_EQ(fault("layer0.norm", 2, 1), "layer0.norm");
   EXPECT_EQ(fault_of(whole, whole), "kept");
+}
+
+/// Of large models the codes of each matrix are made when they are asked for.
+RC_GTEST_PROP(Int8Weights, OnDemandAreThoseInMemory, ()) {
+  const Weights whole = generate_weights(draw_model(12), *rc::gen::arbitrary<std::uint64_t>());
+  const Weights all = int8_weights(whole), each = int8_weights(on_demand(whole));
+  RC_ASSERT(each.on_demand() && each.stored_type() == NumberFormat::int8);
+  RC_ASSERT(each.names() == all.names());
+  for (const std::string& name : all.names()) {
+    RC_ASSERT(each.shape(name) == all.shape(name));
+    RC_ASSERT(each.at(name)->data == all.at(name)->data);
+  }
 }
 
 }  // namespace

@@ -211,6 +211,19 @@ TEST(WeightsOnDemand, OverflowOfBf16IsFoundInTheWeightThatHasIt) {
   EXPECT_EQ(label_of([&] { rounded.at("layer1.wq"); }), "weights_value");
 }
 
+TEST(WeightsOnDemand, AFoldThatOverflowsIsFoundInTheWeightThatHasIt) {
+  // The factor of wq is 1.44/sqrt(Q), above 1 for Q of 2 alone.
+  const ModelConfig narrow = parse_model("palm-tiny,layers=2,Q=2");
+  const Weights plain = generate_weights(narrow, 1);
+  std::map<std::string, Tensor> large = plain.tensors();
+  large.at("layer1.wq").data[3] = std::numeric_limits<float>::max();
+  const Weights of(narrow, std::move(large));
+  EXPECT_EQ(label_of([&] { fold(of); }), "weights_value");
+  const Weights folded = fold(on_demand(of));
+  EXPECT_EQ(label_of([&] { folded.at("layer0.wq"); }), "");
+  EXPECT_EQ(label_of([&] { folded.at("layer1.wq"); }), "weights_value");
+}
+
 TEST(WeightsOnDemand, AFileIsCheckedWhole) {
   const Folder folder;
   const Weights whole = generate_weights(parse_model("palm-tiny"), 1);
@@ -244,6 +257,11 @@ TEST(WeightsOnDemand, MemoryIsThatOfTheLargestBesideTheRoom) {
   const std::int64_t room = std::int64_t{Weights::kRoom} / 4;
   EXPECT_EQ(bytes_in_memory({spec(room), spec(7)}), 4.0 * static_cast<double>(room + 7));
   EXPECT_EQ(bytes_in_memory({spec(room), spec(9), spec(room)}), 8.0 * static_cast<double>(room));
+  WeightSpec first = spec(room), second = spec(room), third = spec(room);
+  first.name = "layer0.wq", second.name = "layer0.wk", third.name = "layer1.wq";
+  EXPECT_EQ(bytes_in_memory({first, second, third, spec(5)}), 12.0 * static_cast<double>(room));
+  EXPECT_EQ(bytes_in_memory({first, third, third, third}),
+            4.0 * 3 * static_cast<double>(room) + 4.0 * static_cast<double>(room));
 }
 
 }  // namespace
