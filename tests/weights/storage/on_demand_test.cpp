@@ -90,6 +90,8 @@ TEST(WeightsOnDemand, WhatIsLentStaysAndTakesRoom) {
   EXPECT_EQ(read, (Names{"c", "a", "b", "a", "b"}));
   of.at("a");  // b took its room, beside c
   EXPECT_EQ(read.size(), 6U);
+  of.at("b");  // and a took b's
+  EXPECT_EQ(read.size(), 7U);
 }
 
 TEST(WeightsOnDemand, OneThatDoesNotFitIsThereWhileItIsLent) {
