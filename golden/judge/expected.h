@@ -15,7 +15,7 @@ namespace shardproof {
 /// The expected elements of a declared value, and its name: "decode.1.layer0.gate".
 struct Expected : ExpectedBits {
   std::string id;
-  std::shared_ptr<const Tensor> weight = {};  ///< whose bits these are, if they are a weight's
+  std::shared_ptr<const Tensor> weight = {};  ///< owner of the bits of a weight; otherwise null
 };
 
 /// Returns the oracle's value for a declared one; answer and weights must outlive it. `shape` is

@@ -82,7 +82,7 @@ class Reducing {
     }
   }
   /// Sums that travel from chip to chip, rounded where they are sent: from each chip, in both
-  /// directions, after each hop. Rings and arcs are of the same ones.
+  /// directions, after each hop. Rings and arcs both end such chains.
   struct Chains {
     std::size_t chips, hops;
     Numbers up, down;  // [first chip, hops]

@@ -21,8 +21,8 @@ struct Contraction {
     std::size_t width = 0;
     std::shared_ptr<const bounds::IntervalTensor> x = {};  ///< [rows, width]
     std::shared_ptr<const std::vector<double>> w = {};     ///< [columns, width]
-    std::vector<double> spread = {};  ///< radii of w if it is no weight; empty: it is one
-    /// Place in the weight of each number of w; null if w is no weight.
+    std::vector<double> spread = {};                       ///< radii of w; empty if w is a weight
+    /// Place in the weight of each number of w; null if w is not a weight.
     std::shared_ptr<const std::vector<std::size_t>> places = {};
     /// Rows of x and of w by element, where the value's dims are not those of x before those of w.
     std::vector<std::size_t> xs = {}, ws = {};

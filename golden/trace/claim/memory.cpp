@@ -16,9 +16,9 @@ double copies_of_weight(NumberFormat stored) { return stored == NumberFormat::f3
 /// Bytes per checkpoint element: its value and raw value, and the trace's own and the expected
 /// number, each with a radius.
 constexpr double kBytesOfValue = 2 * sizeof(float) + 2 * 2 * sizeof(double);
-/// Bytes more per element of a text's weight where it is a number with two radii in the walk: of
-/// one weight at a time that is no matrix of a line, twice while it is read; in the field regime of
-/// all, with three lanes.
+/// Additional bytes per element of a text's weight in the walk, as a number with two radii. One
+/// weight at a time is held so, twice while it is read: one that is not the matrix of a line. In
+/// the field regime all are, with three lanes.
 constexpr double kMoreOfTextWeight = 4 * sizeof(double);
 /// Bytes per element of a text's value: in the answer, in the trace, and derived three times
 /// (bounds::TextReplay), each with two radii, and in the walk while its layer runs. In the field

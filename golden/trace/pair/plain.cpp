@@ -183,7 +183,7 @@ class PlainPairing {
   }
 
   /// Finds another layout of an array that makes it the other trace's value, or so much nearer to
-  /// it that this is no chance.
+  /// it that chance does not explain it.
   void find_layout(const PairRow& row, PlainArray& array, const WholeValue& own,
                    const WholeValue& other, bool of_b, const std::string& letters) {
     if (array.whole) return;

@@ -230,7 +230,7 @@ class Layer {
   const Math& math_;
   int layer_;
   std::shared_ptr<const typename Model<Math>::LayerWeights>
-      weights_;  // null before and behind them
+      weights_;  // null before and behind the layers
   size_t E_ = static_cast<size_t>(model_.config.E);
 };
 
