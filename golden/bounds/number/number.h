@@ -58,6 +58,7 @@ class Operations {
   Number sigmoid(const Number& x) const;
   Number rsqrt(const Number& x) const;
   double unit() const { return unit_; }
+  double least() const { return least_; }
 
  private:
   Number rounded(double center, double error_worst, double error_likely) const;

@@ -1,6 +1,7 @@
 // Products with weights of a text's lines, as blocked sums.
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "golden/bounds/text/interval_math.h"
 #include "golden/bounds/value/matrix_sums.h"
@@ -74,8 +75,9 @@ std::optional<Value> IntervalMath::product(const Expression& e,
   Value y{first.rows + first.columns, {}, std::vector<Estimate>(rows.size() * columns)};
   for (const char c : y.letters) y.shape.push_back(shape[e.terms[0].result.find(c)]);
   each_sum(terms, rows, columns, 1, SumsNeeded::of(line_.declared), *threads_,
-           [&](std::size_t row, std::size_t column, const Sums& sums) {
-             y.data[row * columns + column] = of_sum(sums[0], line_);
+           [&](std::size_t row, std::size_t column, std::span<const Sums> sums) {
+             for (std::size_t c = 0; c < sums.size(); ++c)
+               y.data[row * columns + column + c] = of_sum(sums[c][0], line_);
            });
   return in_order(y, e.terms[0].result);
 }

@@ -12,13 +12,33 @@ namespace {
 
 constexpr std::size_t kColumns = kSumsColumns;  // columns summed side by side
 
-using See = std::function<void(std::size_t, std::size_t, const Sums&)>;
-
 /// Products to add: rows of x with a matrix, in which order, to which chips' sums.
 struct Products {
   const std::vector<MatrixTerm>& terms;
   const std::vector<std::size_t>& rows;
   std::size_t columns, chips;
+};
+
+/// The sums of a few columns, as they are shown.
+class SumsOfColumns {
+ public:
+  explicit SumsOfColumns(std::size_t chips) : sums_(kSumsSeen, Sums(chips)) {}
+
+  /// Shows sum(column, chip) of `count` columns.
+  template <class SumOf>
+  void each(std::size_t row, std::size_t first, std::size_t count, const SeeSums& see,
+            SumOf&& sum) {
+    for (std::size_t from = 0; from < count; from += kSumsSeen) {
+      const std::size_t some = std::min(kSumsSeen, count - from);
+      for (std::size_t c = 0; c < some; ++c)
+        for (std::size_t chip = 0; chip < sums_[c].size(); ++chip)
+          sums_[c][chip] = sum(from + c, chip);
+      see(row, first + from, std::span(sums_).first(some));
+    }
+  }
+
+ private:
+  std::vector<Sums> sums_;
 };
 
 /// Copies `count` columns of `terms` rows of a term's matrix, from row k and column `first` on, a
@@ -77,7 +97,7 @@ struct Columns {
   }
 };
 
-void add_twice(const Products& of, std::size_t tile, const See& see) {
+void add_twice(const Products& of, std::size_t tile, const SeeSums& see) {
   const std::size_t first = tile * kColumns;
   const std::size_t count = std::min(kColumns, of.columns - first);
   std::vector<std::vector<std::array<double, kColumns>>> matrices;
@@ -86,7 +106,7 @@ void add_twice(const Products& of, std::size_t tile, const See& see) {
     for (std::size_t k = 0; k < term.width; ++k)
       read_rows(term, k, 1, first, count, of.columns, matrix[k].data());
   }
-  Sums sums(of.chips);
+  SumsOfColumns shown(of.chips);
   for (std::size_t i = 0; i < of.rows.size(); ++i) {
     std::vector<Columns> parts(of.chips);
     for (std::size_t t = 0; t < of.terms.size(); ++t) {
@@ -96,10 +116,8 @@ void add_twice(const Products& of, std::size_t tile, const See& see) {
         parts[chip].add(term.x->number(of.rows[i] * term.width + k), matrices[t][k].data());
       }
     }
-    for (std::size_t c = 0; c < count; ++c) {
-      for (std::size_t part = 0; part < parts.size(); ++part) sums[part] = parts[part].sum(c);
-      see(i, first + c, sums);
-    }
+    shown.each(i, first, count, see,
+               [&](std::size_t c, std::size_t chip) { return parts[chip].sum(c); });
   }
 }
 
@@ -147,7 +165,7 @@ class Blocks {
 
   std::size_t tiles() const { return (of_.columns + kSlabs * kColumns - 1) / (kSlabs * kColumns); }
 
-  void add(std::size_t tile, const See& see) const {
+  void add(std::size_t tile, const SeeSums& see) const {
     const std::size_t first = tile * kSlabs * kColumns;
     const std::size_t count = std::min(kSlabs * kColumns, of_.columns - first);
     std::vector<double> panel(kSlabs * kTerms * kColumns), state;
@@ -198,24 +216,21 @@ class Blocks {
   }
 
   void show(const std::vector<double>& state, std::size_t row, std::size_t rows, std::size_t first,
-            std::size_t count, const See& see) const {
-    Sums sums(of_.chips);
+            std::size_t count, const SeeSums& see) const {
+    SumsOfColumns shown(of_.chips);
     for (std::size_t i = 0; i < rows; ++i)
-      for (std::size_t c = 0; c < count; ++c) {
-        for (std::size_t chip = 0; chip < of_.chips; ++chip) {
-          const double* const at =
-              state.data() + state_of(c / kColumns, chip, rows) + i * kState + c % kColumns;
-          const auto n = static_cast<double>(counts_[chip]);
-          sums[chip] = {counts_[chip],
-                        at[0],
-                        at[kColumns],
-                        at[3 * kColumns] - at[2 * kColumns],
-                        at[4 * kColumns],
-                        at[5 * kColumns],
-                        (n + 1) * 0x1p-53 * (1 + (2 * n + 8) * 0x1p-53) * at[kColumns]};
-        }
-        see(row + i, first + c, sums);
-      }
+      shown.each(row + i, first, count, see, [&](std::size_t c, std::size_t chip) -> Sum {
+        const double* const at =
+            state.data() + state_of(c / kColumns, chip, rows) + i * kState + c % kColumns;
+        const auto n = static_cast<double>(counts_[chip]);
+        return {counts_[chip],
+                at[0],
+                at[kColumns],
+                at[3 * kColumns] - at[2 * kColumns],
+                at[4 * kColumns],
+                at[5 * kColumns],
+                (n + 1) * 0x1p-53 * (1 + (2 * n + 8) * 0x1p-53) * at[kColumns]};
+      });
   }
 
   const Products& of_;
@@ -230,7 +245,7 @@ class Blocks {
 
 void each_sum(const std::vector<MatrixTerm>& terms, const std::vector<std::size_t>& rows,
               std::size_t columns, int chips, SumsNeeded needed, Threads& threads,
-              const std::function<void(std::size_t, std::size_t, const Sums&)>& see) {
+              const SeeSums& see) {
   const Products of{terms, rows, columns, static_cast<std::size_t>(chips)};
   if (needed.twice) {
     threads.for_each(
@@ -244,22 +259,28 @@ void each_sum(const std::vector<MatrixTerm>& terms, const std::vector<std::size_
                    [&](std::int64_t tile) { blocks.add(static_cast<std::size_t>(tile), see); });
 }
 
+void Total::add(const Sum& sum) {
+  const double value = all_.value + sum.value, back = value - all_.value;
+  low_ += (all_.value - (value - back)) + (sum.value - back);
+  all_.value = value;
+  all_.count += sum.count;
+  all_.size += sum.size;
+  all_.range += sum.range;
+  all_.worst += sum.worst;
+  all_.likely += sum.likely;
+  all_.error += sum.error;
+}
+
+Sum Total::sum() const {
+  Sum sum = all_;
+  sum.value += low_;
+  return sum;
+}
+
 Sum total(const Sums& sums) {
-  Sum all;
-  double low = 0.0;
-  for (const Sum& sum : sums) {
-    const double value = all.value + sum.value, back = value - all.value;
-    low += (all.value - (value - back)) + (sum.value - back);
-    all.value = value;
-    all.count += sum.count;
-    all.size += sum.size;
-    all.range += sum.range;
-    all.worst += sum.worst;
-    all.likely += sum.likely;
-    all.error += sum.error;
-  }
-  all.value += low;
-  return all;
+  Total all;
+  for (const Sum& sum : sums) all.add(sum);
+  return all.sum();
 }
 
 }  // namespace shardproof::bounds

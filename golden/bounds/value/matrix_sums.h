@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "engine/numeric/threads.h"
 #include "golden/bounds/number/interval_tensor.h"
+#include "golden/bounds/number/lanes.h"
 
 namespace shardproof::bounds {
 
@@ -34,14 +36,30 @@ struct SumsNeeded {
   }
 };
 
-/// Calls see(row, column, sums) for every row and column, on `threads`, with the columns in any
-/// order. Row i is rows[i] of x. `chips` is the number of partial sums. Memory beside the operands
-/// is a few megabytes per thread.
+/// The most columns of one call of SeeSums.
+inline constexpr std::size_t kSumsSeen = kLanes;
+
+/// Gets the sums of a row's neighbouring columns, which begin with `column`.
+using SeeSums =
+    std::function<void(std::size_t row, std::size_t column, std::span<const Sums> of_columns)>;
+
+/// Calls see(row, column, sums) once for every row and column, on `threads`, with the columns in
+/// any order. Row i is rows[i] of x. `chips` is the number of partial sums. Memory beside the
+/// operands is a few megabytes per thread.
 void each_sum(const std::vector<MatrixTerm>& terms, const std::vector<std::size_t>& rows,
               std::size_t columns, int chips, SumsNeeded needed, Threads& threads,
-              const std::function<void(std::size_t row, std::size_t column, const Sums&)>& see);
+              const SeeSums& see);
 
-/// Adds up all sums.
+/// Adds up sums.
+class Total {
+ public:
+  void add(const Sum& sum);
+  Sum sum() const;
+
+ private:
+  Sum all_;
+  double low_ = 0.0;
+};
 Sum total(const Sums& sums);
 
 }  // namespace shardproof::bounds

@@ -5,12 +5,11 @@
 #include <bit>
 #include <cmath>
 #include <numeric>
-#include <optional>
 
 namespace shardproof::bounds {
 namespace {
 
-using Numbers = std::vector<Number>;
+using Numbers = std::vector<Lanes>;
 
 class Reducing {
  public:
@@ -18,44 +17,34 @@ class Reducing {
       : declared_(declared), operations_(declared), wire_(wire) {}
 
   /// Sums over one ring of chips, as the hull of every reduction that the declaration allows.
-  Number of_ring(const Numbers& terms) const {
+  Lanes of_ring(const Numbers& terms) const {
     if (terms.size() == 1) return terms[0];
     Numbers sent;
-    for (const Number& term : terms) sent.push_back(stored(term, wire_));
-    std::optional<Number> all;
-    const auto see = [&](const Number& sum) {
-      const Number both = hull(sum, stored(sum, wire_));
-      all = all ? hull(*all, both) : both;
-    };
+    sent.reserve(terms.size());
+    for (const Lanes& term : terms) sent.push_back(stored(term, wire_));
+    LaneHull all;
     // A chip may add its own partial sum as it is, or rounded as if it had been sent.
-    for (const Numbers* own : std::array<const Numbers*, 2>{&terms, &sent}) {
-      if (own == &sent && same(terms, sent)) break;
-      each_sum(*own, sent, see);
-    }
-    return *all;
+    each_sum(terms, sent, all);
+    if (terms != sent) each_sum(sent, sent, all);
+    all.include_stored(wire_);
+    return all.lanes();
   }
 
  private:
-  static bool same(const Numbers& a, const Numbers& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), [](const Number& x, const Number& y) {
-      return x.center == y.center && x.worst == y.worst && x.likely == y.likely;
-    });
-  }
-
-  template <class See>
-  void each_sum(const Numbers& own, const Numbers& sent, See&& see) const {
+  void each_sum(const Numbers& own, const Numbers& sent, LaneHull& all) const {
     const auto n = static_cast<int>(own.size());
     // A tree may round its partial sums once and add them in f32, which is a group.
-    if (open(Reduction::group, 1) || declared_.reduction == Reduction::tree) group(own, sent, see);
+    if (open(Reduction::group, 1) || declared_.reduction == Reduction::tree) group(own, sent, all);
     const bool of_rings = open(Reduction::ring, n - 1), of_arcs = open(Reduction::ring, n / 2);
     if (of_rings || of_arcs) {
-      const Chains chains = chains_of(own, static_cast<std::size_t>(of_rings ? n - 1 : n / 2));
-      if (of_rings) rings(own, chains, see);
-      if (of_arcs) arcs(own, chains, see);
+      const Chains chains =
+          chains_of(own, sent, static_cast<std::size_t>(of_rings ? n - 1 : n / 2));
+      if (of_rings) rings(own, chains, all);
+      if (of_arcs) arcs(own, chains, all);
     }
     if (open(Reduction::tree, static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))))) {
-      see(tree(own));
-      see(tree(half_apart(own)));
+      all.include(tree(own));
+      all.include(tree(half_apart(own)));
     }
   }
 
@@ -66,19 +55,24 @@ class Reducing {
   }
 
   /// Each chip adds what the others send to its own partial sum, in any order.
-  template <class See>
-  void group(const Numbers& own, const Numbers& sent, See&& see) const {
-    const double n = static_cast<double>(own.size());
+  void group(const Numbers& own, const Numbers& sent, LaneHull& all) const {
+    const double of_sum = static_cast<double>(own.size()) * (operations_.unit() + 0x1p-52);
     for (std::size_t chip = 0; chip < own.size(); ++chip) {
-      double center = 0.0, size = 0.0, worst = 0.0, likely = 0.0;
+      Lanes sum;
+      std::array<double, kLanes> size{};
       for (std::size_t i = 0; i < own.size(); ++i) {
-        const Number& t = i == chip ? own[i] : sent[i];
-        center += t.center;
-        size += std::abs(t.center) + t.worst;
-        worst += t.worst, likely += t.likely;
+        const Lanes& t = i == chip ? own[i] : sent[i];
+        for (std::size_t lane = 0; lane < kLanes; ++lane) {
+          sum.center[lane] += t.center[lane];
+          sum.worst[lane] += t.worst[lane], sum.likely[lane] += t.likely[lane];
+          size[lane] += std::abs(t.center[lane]) + t.worst[lane];
+        }
       }
-      const double of_sum = n * (operations_.unit() + 0x1p-52) * size;
-      see({center, worst + of_sum, likely + of_sum});
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        sum.worst[lane] += of_sum * size[lane];
+        sum.likely[lane] += of_sum * size[lane];
+      }
+      all.include(sum);
     }
   }
   /// Sums that travel from chip to chip, rounded where they are sent: from each chip, in both
@@ -88,20 +82,21 @@ class Reducing {
     Numbers up, down;  // [first chip, hops]
 
     /// Returns what chip `to` receives from the `count` chips before it, `step` apart.
-    const Number& received(std::size_t to, std::size_t step, std::size_t count) const {
+    const Lanes& received(std::size_t to, std::size_t step, std::size_t count) const {
       const std::size_t first = (to + (chips - step) * count) % chips;
       return (step == 1 ? up : down)[first * hops + count - 1];
     }
   };
-  Chains chains_of(const Numbers& own, std::size_t hops) const {
+  Chains chains_of(const Numbers& own, const Numbers& sent, std::size_t hops) const {
     const std::size_t n = own.size();
     Chains chains{n, hops, {}, {}};
     const auto walk = [&](std::size_t step, Numbers& all) {
       all.reserve(n * hops);
       for (std::size_t first = 0; first < n; ++first)
         for (std::size_t hop = 0; hop < hops; ++hop) {
-          const Number& here = own[(first + step * hop) % n];
-          all.push_back(stored(hop == 0 ? here : operations_.plus(all.back(), here), wire_));
+          const std::size_t chip = (first + step * hop) % n;
+          all.push_back(hop == 0 ? sent[chip]
+                                 : stored(plus(operations_, all.back(), own[chip]), wire_));
         }
     };
     walk(1, chains.up);
@@ -109,51 +104,52 @@ class Reducing {
     return chains;
   }
   /// One sum travels from chip to chip; each adds its own partial sum.
-  template <class See>
-  void rings(const Numbers& own, const Chains& chains, See&& see) const {
+  void rings(const Numbers& own, const Chains& chains, LaneHull& all) const {
     const std::size_t n = own.size();
     for (const std::size_t step : {std::size_t{1}, n - 1}) {
       for (std::size_t to = 0; to < n; ++to)
-        see(operations_.plus(chains.received(to, step, n - 1), own[to]));
+        all.include(plus(operations_, chains.received(to, step, n - 1), own[to]));
       if (n == 2) break;  // both ways round are one
     }
   }
   /// Two sums travel in opposite directions and meet on a chip.
-  template <class See>
-  void arcs(const Numbers& own, const Chains& chains, See&& see) const {
+  void arcs(const Numbers& own, const Chains& chains, LaneHull& all) const {
     const std::size_t n = own.size();
     if (n < 3) return;
     for (std::size_t to = 0; to < n; ++to)
       for (const std::size_t step : {std::size_t{1}, n - 1}) {
-        const Number& longer = chains.received(to, step, n / 2);
-        const Number& shorter = chains.received(to, n - step, (n - 1) / 2);
-        see(operations_.plus(operations_.plus(longer, own[to]), shorter));
-        if (n % 2 == 0) see(operations_.plus(operations_.plus(shorter, own[to]), longer));
+        const Lanes& longer = chains.received(to, step, n / 2);
+        const Lanes& shorter = chains.received(to, n - step, (n - 1) / 2);
+        all.include(plus(operations_, plus(operations_, longer, own[to]), shorter));
+        if (n % 2 == 0) all.include(plus(operations_, plus(operations_, shorter, own[to]), longer));
       }
   }
   /// Pairs neighbours; one of each pair is sent to the other.
-  Number tree(Numbers own) const {
-    while (own.size() > 1) {
-      Numbers half;
-      for (std::size_t i = 0; i + 1 < own.size(); i += 2) {
-        const Number &a = own[i], &b = own[i + 1];
-        half.push_back(
-            hull(operations_.plus(a, stored(b, wire_)), operations_.plus(stored(a, wire_), b)));
+  Lanes tree(Numbers own) const {
+    for (std::size_t n = own.size(); n > 1; n = (n + 1) / 2)
+      for (std::size_t i = 0; i < n; i += 2) {
+        if (i + 1 == n) {
+          own[i / 2] = own[i];
+          break;
+        }
+        const Lanes &a = own[i], &b = own[i + 1];
+        LaneHull both;
+        both.include(plus(operations_, a, stored(b, wire_)));
+        both.include(plus(operations_, stored(a, wire_), b));
+        own[i / 2] = both.lanes();
       }
-      if (own.size() % 2 != 0) half.push_back(own.back());
-      own = std::move(half);
-    }
     return own[0];
   }
-  /// Returns the order in which a tree of neighbours pairs chips half the ring apart.
+  /// Returns the terms in the order in which a tree of neighbours pairs chips half the ring apart:
+  /// as long as the count is even, those at even places come before the others.
   static Numbers half_apart(const Numbers& terms) {
-    const std::size_t n = terms.size();
-    if (n % 2 != 0) return terms;
-    Numbers even, odd;
-    for (std::size_t i = 0; i < n; i += 2) even.push_back(terms[i]), odd.push_back(terms[i + 1]);
-    Numbers order = half_apart(even);
-    const Numbers rest = half_apart(odd);
-    order.insert(order.end(), rest.begin(), rest.end());
+    Numbers order = terms, next = terms;
+    for (std::size_t part = terms.size(); part > 2 && part % 2 == 0; part /= 2) {
+      for (std::size_t first = 0; first < terms.size(); first += part)
+        for (std::size_t i = 0; i < part; ++i)
+          next[first + i / 2 + (i % 2) * (part / 2)] = order[first + i];
+      std::swap(order, next);
+    }
     return order;
   }
 
@@ -180,9 +176,9 @@ Partials over_axis(const Partials& of, std::size_t axis, const Reducing& by) {
 }
 
 /// Sums over one axis after another, in every order of the axes.
-void each_order(const Partials& of, const Reducing& by, std::optional<Number>& found) {
+void each_order(const Partials& of, const Reducing& by, LaneHull& found) {
   if (of.extents.empty()) {
-    found = found ? hull(*found, of.numbers[0]) : of.numbers[0];
+    found.include(of.numbers[0]);
     return;
   }
   for (std::size_t axis = 0; axis < of.extents.size(); ++axis)
@@ -208,18 +204,17 @@ Numbers in_order(const Partials& of, const std::vector<std::size_t>& axes) {
 
 }  // namespace
 
-Number reduced(const Partials& partials, const DeclaredArithmetic& declared, NumberFormat wire) {
+Lanes reduced(const Partials& partials, const DeclaredArithmetic& declared, NumberFormat wire) {
   const Reducing by(declared, wire);
-  std::optional<Number> found;
+  LaneHull found;
   if (partials.extents.size() > 1) each_order(partials, by, found);
   // A single ring over all chips follows one of the orders of the axes.
   std::vector<std::size_t> axes(partials.extents.size());
   std::iota(axes.begin(), axes.end(), std::size_t{0});
   do {
-    const Number at_once = by.of_ring(in_order(partials, axes));
-    found = found ? hull(*found, at_once) : at_once;
+    found.include(by.of_ring(in_order(partials, axes)));
   } while (std::next_permutation(axes.begin(), axes.end()));
-  return *found;
+  return found.lanes();
 }
 
 }  // namespace shardproof::bounds

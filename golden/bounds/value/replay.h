@@ -108,6 +108,18 @@ class Replay : public Derivation {
     Shape shape;               ///< of the result
     Axes axes;                 ///< axes of the chips that hold partial sums; empty if unknown
     std::vector<int> extents;  ///< sizes of `axes`
+    /// Sums per chip along some of `axes`, added up over the others.
+    struct Grouping {
+      std::vector<int> extents;
+      std::vector<std::size_t> place;  ///< of each chip's sums
+      std::size_t chips = 1;
+
+      Grouping(const std::vector<int>& of_axes, unsigned some);
+      /// Returns `terms` sums per place.
+      Sums group(const Sums& sums, std::size_t terms) const;
+    };
+    /// By the set of the axes: bit d of the place is axis d.
+    std::vector<Grouping> groupings;
     Depth depth;
     int split_terms = 1;    ///< number of sums per chip
     bool of_chips = false;  ///< false: one sum over all chips
@@ -155,10 +167,10 @@ class Replay : public Derivation {
   Number partial(const Product& product, std::span<const Sum> terms, const DeclaredArithmetic& by,
                  Rounds rounds) const;
   void cut(const Place& at, Product& product, const DeclaredArithmetic& by) const;
-  /// Applied to a partial sum before it is sent; `first` marks the first chip.
-  using Epilogue = std::function<Number(const Number& partial, bool first)>;
-  Number reduce_sums(const Product& product, const Sums& sums, const DeclaredArithmetic& by,
-                     const Epilogue& epilogue = nullptr) const;
+  /// Applied to a column's partial sum before it is sent; `first` marks the first chip.
+  using Epilogue = std::function<Number(const Number& partial, std::size_t column, bool first)>;
+  Lanes reduce_sums(const Product& product, std::span<const Sums> of_columns,
+                    const DeclaredArithmetic& by, const Epilogue& epilogue = nullptr) const;
   /// Decides how many sums each_sum makes per element: one per chip if `of_chips`, and one per term
   /// if terms may be stored; otherwise a single one.
   void split(Product& product, const DeclaredArithmetic& by, bool of_chips) const;

@@ -33,40 +33,41 @@ std::vector<int> chips_of(const Layout& layout, const std::string& letters, cons
   return chips;
 }
 
-/// Sums per chip along some axes, added up over the other axes.
-struct Grouped {
-  std::vector<int> extents;
-  Sums sums;  ///< `terms` sums per chip
-};
-Grouped group(const Sums& sums, const std::vector<int>& extents, std::size_t terms, unsigned some) {
-  Grouped of;
-  std::size_t chips = 1;
-  for (std::size_t d = 0; d < extents.size(); ++d)
-    if ((some >> d & 1U) != 0) {
-      of.extents.push_back(extents[d]);
-      chips *= at(extents[d]);
-    }
-  std::vector<std::vector<Sums>> parts(chips, std::vector<Sums>(terms));
-  for (std::size_t chip = 0; chip < sums.size() / terms; ++chip) {
-    std::size_t rest = chip, place = 0, stride = 1;
-    for (std::size_t d = extents.size(); d-- > 0; rest /= at(extents[d]))
-      if ((some >> d & 1U) != 0) {
-        place += rest % at(extents[d]) * stride;
-        stride *= at(extents[d]);
-      }
-    for (std::size_t t = 0; t < terms; ++t) parts[place][t].push_back(sums[chip * terms + t]);
-  }
-  for (const auto& of_chip : parts)
-    for (const Sums& of_term : of_chip) of.sums.push_back(total(of_term));
-  return of;
-}
-
 }  // namespace
 
 int Replay::Product::chips() const {
   int n = 1;
   for (const int extent : extents) n *= extent;
   return n;
+}
+
+Replay::Product::Grouping::Grouping(const std::vector<int>& of_axes, unsigned some) {
+  std::size_t all = 1;
+  for (std::size_t d = 0; d < of_axes.size(); ++d) {
+    all *= at(of_axes[d]);
+    if ((some >> d & 1U) == 0) continue;
+    extents.push_back(of_axes[d]);
+    chips *= at(of_axes[d]);
+  }
+  for (std::size_t chip = 0; chip < all; ++chip) {
+    std::size_t rest = chip, own = 0, stride = 1;
+    for (std::size_t d = of_axes.size(); d-- > 0; rest /= at(of_axes[d]))
+      if ((some >> d & 1U) != 0) {
+        own += rest % at(of_axes[d]) * stride;
+        stride *= at(of_axes[d]);
+      }
+    place.push_back(own);
+  }
+}
+
+Sums Replay::Product::Grouping::group(const Sums& sums, std::size_t terms) const {
+  std::vector<Total> parts(chips * terms);
+  for (std::size_t chip = 0; chip < place.size(); ++chip)
+    for (std::size_t t = 0; t < terms; ++t)
+      parts[place[chip] * terms + t].add(sums[chip * terms + t]);
+  Sums of;
+  for (const Total& part : parts) of.push_back(part.sum());
+  return of;
 }
 
 /// Returns the axes that cut an operand's contracted dims, in the order x, y, z; nullopt if its
@@ -105,6 +106,8 @@ void Replay::cut(const Place& p, Product& product, const DeclaredArithmetic& by)
   }
   product.axes = *over;
   for (const Axis a : *over) product.extents.push_back(torus_->size(a));
+  for (unsigned some = 0; some < 1U << product.extents.size(); ++some)
+    product.groupings.emplace_back(product.extents, some);
   product.depth = {longest + product.chips() - 1 + by.folded, false};
 }
 
@@ -154,37 +157,43 @@ Number Replay::partial(const Product& product, std::span<const Sum> terms,
   return hull(whole, operations.plus(term(0), term(1)));
 }
 
-/// Returns S of one element; if partial sums are sent with fewer digits, as the hull over the
+/// Returns S of elements; if partial sums are sent with fewer digits, as the hull over the
 /// reductions left open.
-Number Replay::reduce_sums(const Product& product, const Sums& sums, const DeclaredArithmetic& by,
-                           const Epilogue& epilogue) const {
-  const auto followed = [&](const Number& partial, bool first) {
-    return epilogue ? epilogue(partial, first) : partial;
-  };
+Lanes Replay::reduce_sums(const Product& product, std::span<const Sums> of_columns,
+                          const DeclaredArithmetic& by, const Epilogue& epilogue) const {
   DeclaredArithmetic unsent = by;
   unsent.wire_roundings = 0;
-  const Sum all = total(sums);
   const bool sent = by.wire_roundings > 0;
-  if (sent && !product.of_chips) return bound(all, by);
-  const Number whole = bound(all, unsent, product.depth);
   const auto terms = static_cast<std::size_t>(product.split_terms);
-  const auto of_chip = [&](std::size_t chip) {
+  const auto part = [&](const Sums& sums, std::size_t chip) {
     return partial(product, std::span(sums).subspan(chip * terms, terms), unsent, Rounds::some);
   };
-  if (!product.of_chips) return terms == 1 ? whole : hull(whole, of_chip(0));
-  // The operands may have been gathered over some of the axes before.
-  Number all_ways = followed(whole, true);
-  for (unsigned some = 1; some < 1U << product.extents.size(); ++some) {
-    const Grouped grouped = group(sums, product.extents, terms, some);
-    Partials partials{grouped.extents, {}};
-    for (std::size_t chip = 0; chip < grouped.sums.size() / terms; ++chip)
-      partials.numbers.push_back(
-          followed(partial(product, std::span(grouped.sums).subspan(chip * terms, terms), unsent,
-                           Rounds::some),
-                   chip == 0));
-    all_ways = hull(all_ways, reduced(partials, by, sent ? by.wire : by.values));
+  const auto followed = [&](const Number& partial, std::size_t column, bool first) {
+    return epilogue ? epilogue(partial, column, first) : partial;
+  };
+  Lanes whole;
+  for (std::size_t c = 0; c < of_columns.size(); ++c) {
+    const Sum all = total(of_columns[c]);
+    Number v = bound(all, sent && !product.of_chips ? by : unsent,
+                     sent && !product.of_chips ? Depth() : product.depth);
+    if (!product.of_chips && !sent && terms > 1) v = hull(v, part(of_columns[c], 0));
+    whole.set(c, product.of_chips ? followed(v, c, true) : v);
   }
-  return all_ways;
+  if (!product.of_chips) return whole;
+  LaneHull all_ways;
+  all_ways.include(whole);
+  // The operands may have been gathered over some of the axes before.
+  for (std::size_t some = 1; some < product.groupings.size(); ++some) {
+    const Product::Grouping& grouping = product.groupings[some];
+    Partials partials{grouping.extents, std::vector<Lanes>(grouping.chips)};
+    for (std::size_t c = 0; c < of_columns.size(); ++c) {
+      const Sums grouped = grouping.group(of_columns[c], terms);
+      for (std::size_t chip = 0; chip < grouping.chips; ++chip)
+        partials.numbers[chip].set(c, followed(part(grouped, chip), c, chip == 0));
+    }
+    all_ways.include(reduced(partials, by, sent ? by.wire : by.values));
+  }
+  return all_ways.lanes();
 }
 
 IntervalTensor Replay::project(const Making& m, Stage stage) {
@@ -217,37 +226,39 @@ std::vector<IntervalTensor> Replay::project(const Making& m, Stage stage,
   const Operations by(m.by);
   // A scale or bias follows S, so S is a value of its own.
   const bool scaled = stage != Stage::raw && (of_codes || logits);
-  each_sum(product.terms, product.rows, product.columns, product.sums(), SumsNeeded::of(m.by),
-           *threads_, [&](std::size_t row, std::size_t c, const Sums& sums) {
-             const double scale = !scaled ? 1.0 : logits ? logit_scale : scales.center[c];
-             const Number sum = reduce_sums(product, sums, m.by);
-             // A chip may scale its partial sum before it is sent, and the first chip may add the
-             // biases.
-             std::optional<Number> sent;
-             if (product.of_chips && (scaled || !biases.empty()))
-               sent = reduce_sums(product, sums, m.by, [&](Number part, bool first) {
-                 if (scaled) part = by.times(part, {scale, 0.0, 0.0});
-                 for (const IntervalTensor& bias : biases)
-                   if (first) part = by.plus(part, bias.number(c));
-                 return part;
-               });
-             for (std::size_t w = 0; w < ways.size(); ++w) {
-               Number v = sum;
-               const auto follow = [&] {
-                 v = rounded_if(as_value(v, m.by), rounds[w], m.by.values);
-               };
-               if (scaled) {
-                 follow();
-                 v = by.times(v, {scale, 0.0, 0.0});
-               }
-               for (const IntervalTensor& bias : biases) {
-                 follow();
-                 v = by.plus(v, bias.number(c));
-               }
-               if (sent) v = hull(v, *sent);
-               by_way[w].set(row * product.columns + c, v);
-             }
-           });
+  each_sum(
+      product.terms, product.rows, product.columns, product.sums(), SumsNeeded::of(m.by), *threads_,
+      [&](std::size_t row, std::size_t first, std::span<const Sums> sums) {
+        const auto scale = [&](std::size_t c) {
+          return !scaled ? 1.0 : logits ? logit_scale : scales.center[first + c];
+        };
+        const Lanes totals = reduce_sums(product, sums, m.by);
+        // A chip may scale its partial sum before it is sent, and the first chip may add the
+        // biases.
+        std::optional<Lanes> sent;
+        if (product.of_chips && (scaled || !biases.empty()))
+          sent = reduce_sums(product, sums, m.by, [&](Number part, std::size_t c, bool is_first) {
+            if (scaled) part = by.times(part, {scale(c), 0.0, 0.0});
+            for (const IntervalTensor& bias : biases)
+              if (is_first) part = by.plus(part, bias.number(first + c));
+            return part;
+          });
+        for (std::size_t c = 0; c < sums.size(); ++c)
+          for (std::size_t w = 0; w < ways.size(); ++w) {
+            Number v = totals.number(c);
+            const auto follow = [&] { v = rounded_if(as_value(v, m.by), rounds[w], m.by.values); };
+            if (scaled) {
+              follow();
+              v = by.times(v, {scale(c), 0.0, 0.0});
+            }
+            for (const IntervalTensor& bias : biases) {
+              follow();
+              v = by.plus(v, bias.number(first + c));
+            }
+            if (sent) v = hull(v, sent->number(c));
+            by_way[w].set(row * product.columns + first + c, v);
+          }
+      });
   if (logits && stage == Stage::finished && narrow_storage(m.by.values))
     for (IntervalTensor& y : by_way)
       for (std::size_t i = 0; i < y.size(); ++i)
@@ -273,13 +284,14 @@ std::optional<std::vector<IntervalTensor>> Replay::expected_partials(const std::
   by.wire_roundings = 0;
   std::vector<IntervalTensor> parts(at(torus_->size(axes)), IntervalTensor(product.shape));
   each_sum(product.terms, product.rows, product.columns, product.sums(), SumsNeeded::of(by),
-           *threads_, [&](std::size_t r, std::size_t c, const Sums& sums) {
-             const Grouped grouped = group(sums, product.extents, terms, some);
-             for (std::size_t chip = 0; chip < parts.size(); ++chip)
-               parts[chip].set(
-                   r * product.columns + c,
-                   partial(product, std::span(grouped.sums).subspan(chip * terms, terms), by,
-                           Rounds::some));
+           *threads_, [&](std::size_t row, std::size_t first, std::span<const Sums> sums) {
+             for (std::size_t c = 0; c < sums.size(); ++c) {
+               const Sums grouped = product.groupings[some].group(sums[c], terms);
+               for (std::size_t chip = 0; chip < parts.size(); ++chip)
+                 parts[chip].set(row * product.columns + first + c,
+                                 partial(product, std::span(grouped).subspan(chip * terms, terms),
+                                         by, Rounds::some));
+             }
            });
   return parts;
 }

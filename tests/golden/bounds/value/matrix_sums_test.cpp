@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -88,7 +89,9 @@ struct Drawn {
   std::vector<Sums> sums(SumsNeeded needed, Threads& threads) const {
     std::vector<Sums> seen(rows.size() * columns);
     each_sum(terms, rows, columns, chips, needed, threads,
-             [&](std::size_t row, std::size_t c, const Sums& of) { seen[row * columns + c] = of; });
+             [&](std::size_t row, std::size_t first, std::span<const Sums> of) {
+               for (std::size_t c = 0; c < of.size(); ++c) seen[row * columns + first + c] = of[c];
+             });
     return seen;
   }
 };
@@ -181,7 +184,7 @@ TEST(MatrixSums, SayNoMoreThanTheirDigitsLose) {
           const ForcedIsa forced(isa);
           Sums sums;
           each_sum(terms, {0}, 1, chips, {false, false}, threads,
-                   [&](std::size_t, std::size_t, const Sums& of) { sums = of; });
+                   [&](std::size_t, std::size_t, std::span<const Sums> of) { sums = of[0]; });
           double lost = 0.0;
           for (const Sum& sum : sums) {
             const auto count = static_cast<double>(sum.count);

@@ -8,7 +8,9 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <functional>
+#include <iterator>
 #include <random>
 #include <string>
 #include <utility>
@@ -120,10 +122,35 @@ Floats drawn(std::size_t n, unsigned seed) {
   return p;
 }
 
-Partials partials_of(const Floats& p, std::vector<int> extents) {
-  Partials of{std::move(extents), {}};
-  for (const float v : p) of.numbers.push_back({static_cast<double>(v), 0.0, 0.0});
+using Numbers = std::vector<Number>;
+
+/// The sum of an element's partial sums, which stand in one lane, beside those of other elements.
+Number reduced_in(std::size_t lane, const Numbers& p, const std::vector<int>& extents,
+                  const DeclaredArithmetic& by, NumberFormat wire) {
+  Partials partials{extents, {}};
+  for (std::size_t chip = 0; chip < p.size(); ++chip) {
+    Lanes& lanes = partials.numbers.emplace_back();
+    const auto sign = chip % 2 == 0 ? 1.0 : -1.0;
+    for (std::size_t other = 0; other < kLanes; ++other)
+      lanes.set(other, other % 3 == 2 ? Number{0.0, kInfinity, kInfinity}
+                                      : Number{sign * std::ldexp(1.1, static_cast<int>(other)),
+                                               std::ldexp(1.0, static_cast<int>(chip) - 9), 0.0});
+    lanes.set(lane, p[chip]);
+  }
+  return reduced(partials, by, wire).number(lane);
+}
+
+Numbers numbers_of(const Floats& p) {
+  Numbers of;
+  for (const float v : p) of.push_back({static_cast<double>(v), 0.0, 0.0});
   return of;
+}
+
+/// In a lane that the partial sums choose.
+Number reduced_of(const Floats& p, const std::vector<int>& extents, const DeclaredArithmetic& by,
+                  NumberFormat wire) {
+  const auto lane = static_cast<std::size_t>(std::bit_cast<std::uint32_t>(p[0]) >> 3U) % kLanes;
+  return reduced_in(lane, numbers_of(p), extents, by, wire);
 }
 
 bool inside(float v, const Number& of) {
@@ -144,8 +171,8 @@ TEST(Reduced, HoldsEachNamedReduction) {
           DeclaredArithmetic pinned;
           pinned.reduction = kind.kind;
           const std::vector<int> one{static_cast<int>(n)};
-          const Number of_all = reduced(partials_of(p, one), {}, wire);
-          const Number of_kind = reduced(partials_of(p, one), pinned, wire);
+          const Number of_all = reduced_of(p, one, {}, wire);
+          const Number of_kind = reduced_of(p, one, pinned, wire);
           for (std::size_t to = 0; to < n; ++to)
             for (const Floats* own : {&std::as_const(p), &std::as_const(rounded)}) {
               const float sum = kind.sum(*own, to, wire);
@@ -185,7 +212,7 @@ TEST(Reduced, HoldsOneAxisAfterAnother) {
         DeclaredArithmetic pinned;
         pinned.reduction = kind.kind;
         for (const DeclaredArithmetic& by : {DeclaredArithmetic(), pinned}) {
-          const Number of = reduced(partials_of(p, {Y, Z}), by, NumberFormat::bf16);
+          const Number of = reduced_of(p, {Y, Z}, by, NumberFormat::bf16);
           for (const bool y_first : {false, true})
             EXPECT_TRUE(inside(one_after_another(kind, p, Y, Z, y_first), of))
                 << kind.name << " of " << Y << "x" << Z << " y first: " << y_first;
@@ -205,8 +232,7 @@ TEST(Reduced, FaultsOfEachChipAreOutside) {
           const Floats right = drawn(n, seed);
           Floats wrong = right;
           wrong[chip] *= times;
-          const Number of =
-              reduced(partials_of(right, {static_cast<int>(n)}), {}, NumberFormat::bf16);
+          const Number of = reduced_of(right, {static_cast<int>(n)}, {}, NumberFormat::bf16);
           float size = 0.0F;
           for (const float v : right) size += std::abs(v);
           const float roundings = 2.0F * static_cast<float>(n) * 0x1p-8F * size;
@@ -225,7 +251,7 @@ TEST(Reduced, GoesByTheRoundingsThatAreDeclared) {
   const auto width = [&](int roundings) {
     DeclaredArithmetic by;
     by.wire_roundings = roundings;
-    return reduced(partials_of(p, {8}), by, NumberFormat::bf16).worst;
+    return reduced_of(p, {8}, by, NumberFormat::bf16).worst;
   };
   EXPECT_EQ(width(1), width(2));
   EXPECT_LT(width(2), width(3));
@@ -242,22 +268,50 @@ TEST(Reduced, OfOneKindExcludesOthers) {
     const Floats p = drawn(8, seed);
     DeclaredArithmetic of_group;
     of_group.reduction = Reduction::group;
-    outside += inside(ring(p, 3, 1, NumberFormat::bf16),
-                      reduced(partials_of(p, {8}), of_group, NumberFormat::bf16))
-                   ? 0
-                   : 1;
+    outside +=
+        inside(ring(p, 3, 1, NumberFormat::bf16), reduced_of(p, {8}, of_group, NumberFormat::bf16))
+            ? 0
+            : 1;
   }
   EXPECT_GT(outside, 0);
 }
 
-// A partial sum of which nothing is known leaves nothing known of the sum.
+// A partial sum of which nothing is known leaves nothing known of the sum, in every lane.
 TEST(Reduced, OfTheUnknownIsUnknown) {
-  for (const std::size_t chip : {std::size_t{0}, std::size_t{2}}) {
-    Partials p = partials_of({1.0F, 2.0F, 3.0F}, {3});
-    p.numbers[chip] = {0.0, kInfinity, kInfinity};
-    const Number of = reduced(p, {}, NumberFormat::bf16);
-    EXPECT_FALSE(of.worst < kInfinity);
-  }
+  for (std::size_t lane = 0; lane < kLanes; ++lane)
+    for (const std::size_t chip : {std::size_t{0}, std::size_t{2}}) {
+      Numbers p = numbers_of({1.0F, 2.0F, 3.0F});
+      p[chip] = {0.0, kInfinity, kInfinity};
+      const Number of = reduced_in(lane, p, {3}, {}, NumberFormat::bf16);
+      EXPECT_EQ(of.worst, kInfinity);
+      EXPECT_EQ(of.likely, kInfinity);
+    }
+}
+
+// A sum does not depend on its lane, nor on what stands in the others: of exact partial sums, of
+// some with radii, of infinite, unknown and zero ones, of such that overflow the format.
+TEST(Reduced, IsTheSameInEveryLane) {
+  const double special[] = {kInfinity, -kInfinity, 0.0, -0.0, 6e4, 3.2e38, 1e-40, std::nan("")};
+  for (const NumberFormat wire : {NumberFormat::bf16, NumberFormat::f16, NumberFormat::f32})
+    for (const std::vector<int>& extents : {std::vector<int>{2}, {3}, {2, 2}, {1, 3, 2}, {2, 2, 2}})
+      for (unsigned seed = 0; seed < 24; ++seed) {
+        std::size_t chips = 1;
+        for (const int extent : extents) chips *= static_cast<std::size_t>(extent);
+        Numbers p = numbers_of(drawn(chips, seed));
+        std::mt19937 random(seed);
+        for (Number& v : p) {
+          if (random() % 2 == 0) v.worst = std::abs(v.center) * 0x1p-10, v.likely = v.worst / 2;
+          if (random() % 16 == 0) v.worst = v.likely = kInfinity;
+          if (random() % 8 == 0) v.center = special[random() % std::size(special)];
+        }
+        const Number first = reduced_in(0, p, extents, {}, wire);
+        for (std::size_t lane = 1; lane < kLanes; ++lane) {
+          const Number other = reduced_in(lane, p, extents, {}, wire);
+          EXPECT_EQ(first.center, other.center) << seed << ' ' << lane;
+          EXPECT_EQ(first.worst, other.worst) << seed << ' ' << lane;
+          EXPECT_EQ(first.likely, other.likely) << seed << ' ' << lane;
+        }
+      }
 }
 
 }  // namespace
