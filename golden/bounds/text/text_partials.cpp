@@ -90,7 +90,8 @@ std::optional<std::vector<std::size_t>> parts_of(const std::string& over, const 
 
 /// What exists by an indicator alone is judged as a total.
 std::optional<std::vector<IntervalTensor>> TextReplay::expected_partials(const std::string& id,
-                                                                         const Axes& axes) {
+                                                                         const Axes& axes,
+                                                                         bool /*raw*/) {
   const Place place = place_of(id);
   const TextLine& line = *lines_.line_of(place);
   const Expression& e = line.expression;

@@ -39,7 +39,7 @@ class TextReplay : public Derivation {
   const DeclaredArithmetic& declared(const Place& place) const override;
   std::vector<bool> absent(const std::string& id) override;
   std::optional<std::vector<IntervalTensor>> expected_partials(const std::string& id,
-                                                               const Axes& axes) override;
+                                                               const Axes& axes, bool raw) override;
 
  private:
   struct Derived {

@@ -46,7 +46,7 @@ std::optional<IntervalTensor> Derivation::expected_probs(const std::string&, std
   return {};
 }
 std::optional<std::vector<IntervalTensor>> Derivation::expected_partials(const std::string&,
-                                                                         const Axes&) {
+                                                                         const Axes&, bool) {
   return {};
 }
 std::optional<std::vector<std::pair<double, double>>> Derivation::products(const std::string&,

@@ -99,11 +99,11 @@ class Derivation {
   virtual std::optional<IntervalTensor> expected_scaled(const std::string& id);
   virtual std::optional<IntervalTensor> expected_statistic(const Place& place);
   virtual std::optional<IntervalTensor> expected_probs(const std::string& pass, std::int64_t layer);
-  /// Returns the partial sums of S, cut as lay_out says, one per block over `axes`; operands are
-  /// gathered over the other axes that cut it. Blocks are ordered by axis x, y, z. Returns nullopt
-  /// if `axes` do not all cut it.
+  /// Returns the partial sums of a value, or if `raw` of its S, cut as lay_out says, one per block
+  /// over `axes`; operands are gathered over the other axes that cut it. Blocks are ordered by axis
+  /// x, y, z. Returns nullopt if `axes` do not all cut it, or the value is more than a sum.
   virtual std::optional<std::vector<IntervalTensor>> expected_partials(const std::string& id,
-                                                                       const Axes& axes);
+                                                                       const Axes& axes, bool raw);
   /// Returns the factors of each product of one element of a contraction, in the order of the sum;
   /// nullopt for other values, or if some factor is not known exactly.
   virtual std::optional<std::vector<std::pair<double, double>>> products(const std::string& id,

@@ -78,7 +78,7 @@ class Replay : public Derivation {
   std::optional<IntervalTensor> expected_probs(const std::string& pass,
                                                std::int64_t layer) override;
   std::optional<std::vector<IntervalTensor>> expected_partials(const std::string& id,
-                                                               const Axes& axes) override;
+                                                               const Axes& axes, bool raw) override;
   std::optional<std::vector<std::pair<double, double>>> products(const std::string& id,
                                                                  std::size_t element) override;
   const IntervalTensor& value(const std::string& id) override;

@@ -267,9 +267,12 @@ std::vector<IntervalTensor> Replay::project(const Making& m, Stage stage,
 }
 
 std::optional<std::vector<IntervalTensor>> Replay::expected_partials(const std::string& id,
-                                                                     const Axes& axes) {
+                                                                     const Axes& axes, bool raw) {
   const Place p = place_of(id);
-  if (composite(p.name).kind != CompositeKind::product) return std::nullopt;
+  const Composite& of = composite(p.name);
+  if (of.kind != CompositeKind::product) return std::nullopt;
+  const bool scaled = !of.scale.empty() || (is_logits(p) && scale_of_logits(config_) != 1.0F);
+  if (!raw && (scaled || !of.biases.empty())) return std::nullopt;
   DeclaredArithmetic by = arithmetic(p);
   Product product = product_of(p, by);
   unsigned some = 0;

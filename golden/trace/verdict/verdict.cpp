@@ -60,8 +60,11 @@ class Judging {
       return tokens_.drawn(dumped, std::move(row));
     if (!exact && (meaning == Meaning::token || meaning == Meaning::indices))
       return tokens_.chosen(dumped, std::move(row));
-    if (const auto parts = partial_sums(dumped))
-      return row_of_partial_sums(dumped, *parts, std::move(row));
+    if (const auto parts = partial_sums(dumped)) {
+      row = row_of_partial_sums(dumped, *parts, std::move(row));
+      if (row.fit < Fit::different) row.drift = drift(dumped);
+      return row;
+    }
     const Expected expected = expectations_.of(dumped);
     if (!expected.any()) {
       row.why = expected.why;
@@ -191,15 +194,14 @@ class Judging {
   /// the operands determine each chip's products.
   std::optional<std::vector<IntervalTensor>> partial_sums(const DumpedValue& dumped) {
     const Subject& s = dumped.subject;
-    if (claim_.source_case.model.rows == nullptr) {
-      if (dumped.exact || s.meaning != Meaning::raw) return std::nullopt;
-    } else if (s.meaning != Meaning::checkpoint || !dim_padding(claim_.source_case).none()) {
-      return std::nullopt;
-    }
+    const bool of_text = claim_.source_case.model.rows != nullptr;
+    const bool raw = s.meaning == Meaning::raw && !of_text;
+    if (!raw && s.meaning != Meaning::checkpoint) return std::nullopt;
+    if (of_text && !dim_padding(claim_.source_case).none()) return std::nullopt;
     if (s.last || dumped.terms > 1) return std::nullopt;
     const Axes axes = significant(dumped.layout.partial(), dumped.torus);
     if (axes.empty() || !dumped.units.empty()) return std::nullopt;
-    return reference_.replay().expected_partials(s.id, axes);
+    return reference_.replay().expected_partials(s.id, axes, raw);
   }
   static Axes significant(const Axes& axes, const Torus& torus) {
     Axes of;
@@ -214,6 +216,7 @@ class Judging {
     const Axes axes = significant(dumped.layout.partial(), dumped.torus);
     bool any = false;
     double squares = 0.0, numbers = 0.0;
+    const Row none = row;
     for (std::size_t part = 0; part < parts.size(); ++part) {
       DumpedValue one = dumped;
       one.layout = dumped.layout.with_partial(Axes());
@@ -228,10 +231,10 @@ class Judging {
       // The exact regime keeps partial sums in f64.
       e.format = dumped.exact ? NumberFormat::f64 : dumped.declared_or(claim_.declared).unstored();
       const bounds::DeclaredArithmetic& by = expectations_.declared(dumped.subject);
-      if (bounds::narrow_storage(by.values)) may_round(*e.bound, by.values);
+      if (!dumped.exact && bounds::narrow_storage(by.values)) may_round(*e.bound, by.values);
       if (by.wire_roundings > 0) may_round(*e.bound, by.wire);  // if sent to another chip
       expectations_.fit_to_file(dumped, *e.bound, e.format);
-      Row of = row;
+      Row of = none;
       expectations_.hold(one, e, of);
       if (of.elements == 0) continue;
       any = true;

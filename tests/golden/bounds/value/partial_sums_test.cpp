@@ -32,7 +32,7 @@ class PartialSums : public testing::Test, protected OracleRun {
     for (const auto& [operand, layout] : layouts) by_id[kAt + operand] = Layout::parse(layout);
     Replay replay(weights(), plan.passes, ids, dump, {});
     replay.lay_out(by_id, kTorus);
-    return replay.expected_partials(kAt + name, Axes::parse(axes));
+    return replay.expected_partials(kAt + name, Axes::parse(axes), true);
   }
 
   /// Adds the products of an operand with a matrix to the sums [part][row·columns + column]; the

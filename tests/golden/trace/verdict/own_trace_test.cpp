@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include "tests/golden/trace/written.h"
 #include "tests/sanitized.h"
@@ -145,6 +148,66 @@ void expect_each_change_seen(const std::string& line, bool exact) {
     bool seen = false;
     for (const Row& row : v.rows) seen = seen || (row.name == name && row.fit == Fit::different);
     EXPECT_TRUE(seen) << what;
+  }
+}
+
+/// Returns the axes that a value is partial over; empty if it is not.
+std::string partial_axes(const dump::Value& value) {
+  static constexpr std::string_view kMark = "partialsum-";
+  const std::string& layout = value.attributes.at("layout");
+  const std::size_t at = layout.find(kMark);
+  return at == std::string::npos ? "" : layout.substr(at + kMark.size());
+}
+
+// Chips' partial sums that add up to the right total, but are each another's, where all arrays of
+// an operand have one layout: each of them in ws1d, and gate and up in ws2d.
+TEST(OwnTrace, OfPartialSumsIsJudgedChipByChip) {
+  const std::string one_axis =
+      "torus=2x1x3 model=palm-tiny,layers=2,E=12,F=12,H=6,Q=2,V=12 prefill=ws1d:heads "
+      "decode=ws1d:heads batch=6 prompt=3 chunk=2 gen=2 seed=5 ";
+  int swapped = 0;
+  for (const char* how : {"", "act=bf16", "weights=bf16 act=bf16", "regime=f32",
+                          "regime=f32 act=bf16", "regime=f32 wire=bf16"})
+    for (const std::string& line : {kOwn + "block=serial ", one_axis, one_axis + "block=serial "}) {
+      const ExactRun run(line + how);
+      const dump::Dump right = own_trace(line + how);
+      for (const auto& [name, value] : right.values) {
+        const std::string axes = partial_axes(value);
+        if (axes.empty() || !name.starts_with("decode.1.layer1.") || name.find(".ss") != name.npos)
+          continue;
+        if (line.starts_with(kOwn) && !name.ends_with(".h") && !name.ends_with(".u")) continue;
+        dump::Dump wrong = right;
+        ASSERT_TRUE(value.in_shards()) << name;
+        auto& chips = wrong.values.find(name)->second.chips;
+        std::swap(chips.at({0, 0, 0}), chips.at({axes.starts_with('x') ? 1 : 0, 0, axes == "z"}));
+        ++swapped;
+        const Verdict verdict = run.judged(wrong);
+        const auto row = std::find_if(verdict.rows.begin(), verdict.rows.end(),
+                                      [&](const Row& of) { return of.name == name; });
+        ASSERT_NE(row, verdict.rows.end());
+        EXPECT_EQ(row->fit, Fit::different) << line << how << ' ' << name;
+        EXPECT_EQ(row->wrong_parts.size(), 2U) << line << how << ' ' << name;
+      }
+    }
+  EXPECT_EQ(swapped, 6 * (2 + 1 + 2));
+}
+
+// As many elements are judged as stand there, whether by chip or in total.
+TEST(OwnTrace, OfPartialSumsCountsEachNumber) {
+  for (const char* how : {"", "act=bf16", "regime=f32"}) {
+    const std::string line = kOwn + how;
+    const dump::Dump d = own_trace(line);
+    int partial = 0;
+    for (const Row& row : ExactRun(line).judged(d).rows) {
+      const auto value = d.values.find(row.name);
+      if (value == d.values.end() || partial_axes(value->second).empty()) continue;
+      ++partial;
+      std::int64_t numbers = 0;
+      for (const auto& [chip, shard] : value->second.chips)
+        numbers += static_cast<std::int64_t>(shard.size());
+      EXPECT_EQ(row.elements, numbers) << line << ' ' << row.name;
+    }
+    EXPECT_GT(partial, 10) << line;
   }
 }
 
