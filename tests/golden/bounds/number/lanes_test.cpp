@@ -150,11 +150,19 @@ TEST(LaneHull, HoldsWhatItsNumbersAreStoredAs) {
 
 // Rounding by bits is the processor's rounding: of f32 by conversion, ties and subnormal included.
 TEST(ShortFormats, RoundAsAConversionDoes) {
-  for (const Number& v : every_kind()) {
-    const double by_bits = to_short(v.center, kShortF32);
-    const auto converted = static_cast<double>(static_cast<float>(v.center));
-    EXPECT_TRUE(alike(by_bits, converted)) << v.center;
-    EXPECT_EQ(std::signbit(by_bits), std::signbit(converted)) << v.center;
+  std::vector<double> numbers;
+  for (const Number& v : every_kind()) numbers.push_back(v.center);
+  for (const int exponent : {-149, -140, -127, -126, -125, 0, 1, 126, 127})
+    for (const double unit : {0x1p-23, 0x1p-10, 0x1p-2, 0x1p-1})
+      for (int half = 0; half < 8; ++half)
+        for (const double beside : {-0x1p-40, 0.0, 0x1p-40})
+          for (const double sign : {-1.0, 1.0})
+            numbers.push_back(sign * std::ldexp(1 + 0.5 * half * unit + beside, exponent));
+  for (const double v : numbers) {
+    const double by_bits = to_short(v, kShortF32);
+    const auto converted = static_cast<double>(static_cast<float>(v));
+    EXPECT_TRUE(alike(by_bits, converted)) << v;
+    EXPECT_EQ(std::signbit(by_bits), std::signbit(converted)) << v;
   }
 }
 

@@ -16,26 +16,12 @@
 
 #include "oracle/walk/reduction.h"
 #include "oracle/walk/selection.h"
+#include "tests/golden/bounds/text/line_math.h"
 #include "weights/base/bf16.h"
 #include "weights/text/model_text.h"
 
 namespace shardproof::bounds {
 namespace {
-
-const TextSizes kNoSizes;
-
-IntervalMath math_of(const LineArithmetic& line) {
-  IntervalMath math(kNoSizes, [=](const TextLine&, std::int64_t, bool) { return line; });
-  math.begin({}, 0, false);
-  return math;
-}
-LineArithmetic f32() { return {}; }
-LineArithmetic bf16_line() {
-  LineArithmetic line;
-  line.declared.values = NumberFormat::bf16;
-  line.may_round = true;
-  return line;
-}
 
 /// How much of an interval's half the farthest of many results takes.
 struct Reach {
@@ -50,18 +36,6 @@ struct Reach {
 };
 
 constexpr int kTimes = 4000;
-using Random = std::mt19937_64;
-double uniform(Random& random, double low, double high) {
-  return std::uniform_real_distribution<double>(low, high)(random);
-}
-/// A number known to within a radius, and one inside.
-std::pair<Estimate, float> operand(Random& random, double low, double high, double radius) {
-  const auto center = static_cast<double>(static_cast<float>(uniform(random, low, high)));
-  const double r = radius * std::abs(center);
-  const auto inside = static_cast<float>(center + 0.9 * r * (random() % 2 == 0 ? 1 : -1));
-  return {{{center, r, r}}, r == 0 ? static_cast<float>(center) : inside};
-}
-
 struct Unary {
   const char* name;
   ModelOp op;
@@ -240,97 +214,6 @@ TEST(IntervalMath, ASumMayBeStoredIn16Bits) {
   const Interval in = of.value().number.interval();
   EXPECT_LE(in.low, 256);
   EXPECT_GE(in.high, 256.75);
-}
-
-using Value = IntervalMath::Value;
-
-Value rows_of(Random& random, const std::string& letters, const Shape& shape) {
-  Value v{letters, shape, {}};
-  for (std::int64_t i = 0; i < element_count(shape); ++i)
-    v.data.push_back(operand(random, -2, 2, i % 3 == 0 ? 0.0 : 0x1p-20).first);
-  return v;
-}
-Value weight(Random& random, const std::string& letters, const Shape& shape) {
-  std::vector<float> floats;
-  for (std::int64_t i = 0; i < element_count(shape); ++i)
-    floats.push_back(static_cast<float>(uniform(random, -1, 1)));
-  return {letters, shape, {}, {}, std::make_shared<const std::vector<float>>(std::move(floats))};
-}
-Shape shape_of_letters(const std::string& letters) {
-  const std::map<char, std::int64_t> extents{{'B', 2}, {'L', 3}, {'E', 37}, {'F', 20},
-                                             {'H', 2}, {'Q', 5}, {'V', 11}, {'X', 2}};
-  Shape shape;
-  for (const char c : letters) shape.push_back(extents.at(c));
-  return shape;
-}
-
-/// Products with weights as they are stored, against sums of one product after another.
-TEST(IntervalMath, BlockedProductsAreTheSums) {
-  Random random(7);
-  struct Asked {
-    const char* einsum;
-    bool blocked;
-  };
-  for (const Asked& asked :
-       {Asked{"einsum(BLE,EF->BLF; x, w)", true},
-        {"einsum(BLE,EHQ->BLHQ; x, w)", true},
-        {"einsum(BLHQ,HQE->BLE; x, w)", true},
-        {"einsum(BLE,VE->BLV; x, w)", true},
-        {"einsum(LEB,EF->FBL; x, w)", true},
-        {"einsum(HQBL,HQE->BLE; x, w)", true},
-        {"einsum(BLHQ,HQE->BLE + BLF,FE->BLE; x, w; y, v)", true},
-        {"einsum(BLHQ,QHE->BLE; x, w)", true},     // Q and H contracted in the weight's order
-        {"einsum(BLHQ,HEQ->BLE; x, w)", false},    // columns between contracted letters
-        {"einsum(BLX,XE->BLXE; x, w)", false},     // a letter of both and of the result
-        {"einsum(BLEX,EF->BLF; x, w)", false}}) {  // a sum over a letter of the rows alone
-    const Expression e = parse_expression(asked.einsum);
-    std::vector<std::pair<Value, Value>> operands;
-    for (const ContractionTerm& term : e.terms)
-      operands.emplace_back(rows_of(random, term.a, shape_of_letters(term.a)),
-                            weight(random, term.b, shape_of_letters(term.b)));
-    const std::string& result = e.terms[0].result;
-    for (const LineArithmetic& line : {f32(), bf16_line()}) {
-      const IntervalMath math = math_of(line);
-      const auto product = math.product(e, operands, shape_of_letters(result), true);
-      ASSERT_EQ(product.has_value(), asked.blocked) << asked.einsum;
-      if (!product) continue;
-      EXPECT_EQ(product->letters, result);
-      EXPECT_EQ(product->shape, shape_of_letters(result));
-      std::vector<std::pair<Value, Value>> with_elements;
-      for (const auto& [a, b] : operands)
-        with_elements.emplace_back(a, oracle::graph::with_data(math, b));
-      Value y{result, shape_of_letters(result), {}};
-      const auto sums = oracle::graph::sums_of(math, e, with_elements, y);
-      ASSERT_EQ(product->data.size(), sums.size());
-      for (std::size_t i = 0; i < sums.size(); ++i) {
-        const Number right = sums[i].value().number, found = product->data[i].number;
-        // Sizes of sums are below 100; f64 has 2^-53 of each of their 40 products.
-        EXPECT_NEAR(found.center, right.center, 100 * 80 * 0x1p-53) << asked.einsum << i;
-        EXPECT_NEAR(found.worst, right.worst, right.worst * 0x1p-20) << asked.einsum << i;
-        EXPECT_NEAR(found.likely, right.likely, right.likely * 0x1p-20) << asked.einsum << i;
-      }
-      // Operands that are no weights, and weights in their place, have no blocks.
-      auto swapped = operands;
-      std::swap(swapped[0].first, swapped[0].second);
-      EXPECT_FALSE(math.product(e, swapped, shape_of_letters(result), true));
-      EXPECT_FALSE(math.product(e, with_elements, shape_of_letters(result), true));
-    }
-  }
-}
-
-TEST(IntervalMath, RowsOfAWeightAreLookedUpWhereTheyLie) {
-  Random random(8);
-  const IntervalMath math = math_of(f32());
-  const Value table = weight(random, "VE", shape_of_letters("VE"));
-  Value ids{"BL", {2, 3}, {}};
-  for (const double id : {10, 0, 3, 3, 7, 1}) ids.data.push_back(IntervalMath::number(id));
-  const Value found = oracle::graph::gather_rows(math, table, ids, "line");
-  const Value right =
-      oracle::graph::gather_rows(math, oracle::graph::with_data(math, table), ids, "line");
-  ASSERT_EQ(found.data.size(), right.data.size());
-  EXPECT_EQ(found.shape, (Shape{2, 3, 37}));
-  for (std::size_t i = 0; i < found.data.size(); ++i)
-    EXPECT_EQ(found.data[i].number.center, right.data[i].number.center) << i;
 }
 
 TEST(IntervalMath, Ranges) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "golden/bounds/value/replay.h"
@@ -120,6 +121,33 @@ TEST_F(PartialSums, AreNotKnownUnlessTheAxesCutAllOperands) {
   EXPECT_FALSE(known("block_out", {{"attn", "BLH_xQ"}, {"hidden", "BLF_y"}}, "x"));
   EXPECT_FALSE(known("block_out", {{"attn", "BLH_xQ"}, {"hidden", "BLF_y"}}, "y"));
   EXPECT_FALSE(known("block_out", {{"attn", "BLH_xQ"}}, "x"));
+}
+
+// A value that is more than its sum, by a scale or a bias, has none: its sum has.
+TEST(PartialSumsOfValues, AreOfThoseThatAreSums) {
+  const std::string kLogits = "prefill.c0.logits", kNorm = "prefill.c0.final_norm";
+  const std::string q = kAt + "q", gate = kAt + "gate", norm = kAt + "norm";
+  for (const auto& [keys, value, operand, is_sum] : {std::tuple{"", q, norm, true},
+                                                     {",logit_scale=1", kLogits, kNorm, true},
+                                                     {",bias=qkv", q, norm, false},
+                                                     {",bias=qkv", gate, norm, true},
+                                                     {",bias=all", gate, norm, false},
+                                                     {"", kLogits, kNorm, false},
+                                                     {" weights=int8", q, norm, false},
+                                                     {" weights=int8", gate, norm, false},
+                                                     {" act=bf16", gate, norm, true}}) {
+    const OracleRun run(
+        std::string("batch=2 prompt=2 gen=1 model=palm-tiny,layers=2,E=24,F=24,H=12,"
+                    "K=2,Q=2,V=24") +
+        keys);
+    Replay::Dump dump;
+    for (auto& [id, tensor] : run.values()) dump[id] = tensor;
+    Replay replay(run.weights(), run.plan.passes, run.ids, dump, {});
+    replay.lay_out({{operand, Layout::parse("BLE_x")}}, kTorus);
+    EXPECT_TRUE(replay.expected_partials(value, Axes::parse("x"), true)) << value << keys;
+    EXPECT_EQ(replay.expected_partials(value, Axes::parse("x"), false).has_value(), is_sum)
+        << value << keys;
+  }
 }
 
 }  // namespace

@@ -159,6 +159,14 @@ std::string partial_axes(const dump::Value& value) {
   return at == std::string::npos ? "" : layout.substr(at + kMark.size());
 }
 
+/// Returns the row of a value by its name in the trace.
+Row row_named(const Verdict& verdict, const std::string& name) {
+  const auto row = std::find_if(verdict.rows.begin(), verdict.rows.end(),
+                                [&](const Row& of) { return of.name == name; });
+  EXPECT_NE(row, verdict.rows.end()) << name;
+  return row == verdict.rows.end() ? Row() : *row;
+}
+
 // Chips' partial sums that add up to the right total, but are each another's, where all arrays of
 // an operand have one layout: each of them in ws1d, and gate and up in ws2d.
 TEST(OwnTrace, OfPartialSumsIsJudgedChipByChip) {
@@ -181,15 +189,33 @@ TEST(OwnTrace, OfPartialSumsIsJudgedChipByChip) {
         auto& chips = wrong.values.find(name)->second.chips;
         std::swap(chips.at({0, 0, 0}), chips.at({axes.starts_with('x') ? 1 : 0, 0, axes == "z"}));
         ++swapped;
-        const Verdict verdict = run.judged(wrong);
-        const auto row = std::find_if(verdict.rows.begin(), verdict.rows.end(),
-                                      [&](const Row& of) { return of.name == name; });
-        ASSERT_NE(row, verdict.rows.end());
-        EXPECT_EQ(row->fit, Fit::different) << line << how << ' ' << name;
-        EXPECT_EQ(row->wrong_parts.size(), 2U) << line << how << ' ' << name;
+        const Row row = row_named(run.judged(wrong), name);
+        EXPECT_EQ(row.fit, Fit::different) << line << how << ' ' << name;
+        EXPECT_EQ(row.wrong_parts.size(), 2U) << line << how << ' ' << name;
       }
     }
   EXPECT_EQ(swapped, 6 * (2 + 1 + 2));
+}
+
+// In the exact regime no partial sum is rounded, though what follows it is.
+TEST(OwnTrace, OfAnExactRunShowsAPartialSumThatIsRounded) {
+  const std::string line =
+      "torus=2x1x3 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws1d:heads "
+      "decode=ws1d:heads block=serial batch=6 prompt=3 gen=1 act=bf16 seed=5 ";
+  const ExactRun run(line);
+  dump::Dump d = own_trace(line);
+  int rounded = 0;
+  for (const auto& [name, value] : dump::Dump(d).values) {
+    if (partial_axes(value).empty() || name.find(".layer0.") == name.npos) continue;
+    if (name.find(".ss") != name.npos) continue;
+    dump::Dump wrong = d;
+    for (auto& [chip, shard] : wrong.values.find(name)->second.chips)
+      for (std::size_t i = 0; i < shard.size(); ++i)
+        poke(shard, i, bounds::nearest(shard.at(i), NumberFormat::bf16));
+    ++rounded;
+    EXPECT_EQ(row_named(run.judged(wrong), name).fit, Fit::different) << name;
+  }
+  EXPECT_GT(rounded, 1);
 }
 
 // As many elements are judged as stand there, whether by chip or in total.
