@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "weights/model/registry.h"
@@ -47,6 +48,27 @@ std::unordered_map<std::string_view, double> columns_of_matrices(const Program& 
   return columns;
 }
 
+/// Shards of a value: of all chips, or one for each block where replicas share it.
+double buffers_of(const Type& type, const Torus& torus, Replicas replicas) {
+  if (replicas == Replicas::own) return static_cast<double>(torus.chips());
+  double n = torus.size(type.layout.partial());
+  for (const Layout::Dim& dim : type.layout.dims()) n *= torus.size(dim.axes);
+  return n;
+}
+double elements_on_chips(const Type& type, const Torus& torus, Replicas replicas) {
+  return buffers_of(type, torus, replicas) * count(local_shape(type.layout, type.shape, torus));
+}
+
+/// Bytes of a program's weights on the chips.
+double bytes_of_weights(const Program& program, const ValueTypes& types, const Torus& torus,
+                        Replicas replicas) {
+  double bytes = 0.0;
+  for (const ValueDecl& input : program.inputs)
+    if (input.role.kind == Role::Kind::weight)
+      bytes += 4.0 * elements_on_chips(types.at(input.name), torus, replicas);
+  return bytes;
+}
+
 /// `placed_layers`: layers whose weights are on the chips at once.
 LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
                        const ModelConfig& model, Regime regime, Replicas replicas,
@@ -54,21 +76,13 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
   const Program& layer = programs.layer;
   const Torus& torus = programs.torus;
   const auto layers = static_cast<double>(model.layers);
-  // Buffers over all chips: one per block where replicas share it.
-  const auto buffers = [&](const Type& type) {
-    if (replicas == Replicas::own) return static_cast<double>(torus.chips());
-    double n = torus.size(type.layout.partial());
-    for (const Layout::Dim& dim : type.layout.dims()) n *= torus.size(dim.axes);
-    return n;
-  };
-  const auto of_chips = [&](const Type& type) {
-    return buffers(type) * count(local_shape(type.layout, type.shape, torus));
-  };
+  const auto of_chips = [&](const Type& type) { return elements_on_chips(type, torus, replicas); };
   std::unordered_map<std::string_view, double> columns;
   if (regime == Regime::exact) columns = columns_of_matrices(layer, types, torus);
   const auto norms = [&](const std::string& name) {
     const auto at = columns.find(name);
-    return at == columns.end() ? 0.0 : 8.0 * at->second * buffers(types.at(name));
+    return at == columns.end() ? 0.0
+                               : 8.0 * at->second * buffers_of(types.at(name), torus, replicas);
   };
   // Bytes of a value in memory: f64 and an f32 bound while it is partial.
   const auto carried = [&](const Type& type) {
@@ -131,30 +145,42 @@ double checkpoint_bytes(const RunPlan& plan) {
 
 }  // namespace
 
-double estimated_bytes(const RunPlan& plan, const PlanTypes& types, Replicas replicas) {
+double estimated_bytes(const RunPlan& plan, const PlanTypes& types, Replicas replicas,
+                       Holding holding) {
   const Case& c = plan.source_case;
-  double bytes = checkpoint_bytes(plan);
+  const bool answered = holding == Holding::run_and_answer;
+  double bytes = answered ? checkpoint_bytes(plan) : 0.0;
   // Weights as given, as stored for the run and as the oracle has them, and the vectors of its
   // model (3 times as much).
   const std::vector<WeightSpec> specs = weight_specs(c.model);
   double elements = 0.0;
   for (const WeightSpec& spec : specs) elements += count(spec.shape);
   const bool on_demand = 4.0 * elements > static_cast<double>(Weights::kRoom);
-  bytes += 6.0 * bytes_in_memory(specs);
+  const bool as_given =
+      c.numerics.weights == NumberFormat::f32 && c.model.softmax == Softmax::base_e;
+  bytes += (answered ? 6.0 : as_given ? 1.0 : 2.0) * bytes_in_memory(specs);
   // A base-2 model is also reported against the plain model's answer.
-  if (c.model.softmax == Softmax::base2 && c.numerics.regime != Regime::field) bytes *= 2.0;
+  if (answered && c.model.softmax == Softmax::base2 && c.numerics.regime != Regime::field)
+    bytes *= 2.0;
   std::map<Phase, double> placed;  // largest pass of each phase
   double live = 0.0, scalar = 0.0;
   for (const TypedPasses& passes : types.passes) {
     const LayerBytes of =
         layer_bytes(plan.programs(passes.phase), passes.last.layer, c.model, c.numerics.regime,
                     replicas, on_demand ? 1.0 : static_cast<double>(c.model.layers));
-    placed[passes.phase] = std::max(placed[passes.phase], of.placed);
+    const PhasePrograms& programs = plan.programs(passes.phase);
+    double most = of.placed;
+    // Weights on demand are placed for one program after another.
+    if (on_demand)
+      for (const auto& [program, of_program] :
+           {std::pair{&programs.embed, &passes.last.embed}, {&programs.head, &passes.last.head}})
+        most = std::max(most, bytes_of_weights(*program, *of_program, programs.torus, replicas));
+    placed[passes.phase] = std::max(placed[passes.phase], most);
     live = std::max(live, of.live);
     scalar = std::max(scalar, of.scalar);
   }
   for (const auto& [phase, most] : placed) bytes += most;
-  if (c.numerics.regime == Regime::f32) live += scalar;
+  if (c.numerics.regime == Regime::f32 && answered) live += scalar;
   // A field element has three 8-byte words, a float four bytes.
   if (c.numerics.regime == Regime::field) return (bytes + live) * sizeof(FieldElement) / 4.0;
   return bytes + live;

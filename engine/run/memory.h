@@ -4,10 +4,14 @@
 
 namespace shardproof::cost {
 
-/// Approximate bytes that the run and the oracle's answer to it hold: weights, unsharded and
-/// placed, caches, every checkpoint of every pass, and the values of a layer that are live at once;
-/// in the f32 regime also what its judge holds. `types` are the plan's.
+/// What is to be held: a run alone, or also the oracle's answer to it and what judges it.
+enum class Holding { run, run_and_answer };
+
+/// Approximate bytes that a run holds: weights, unsharded and placed, caches, and the values of a
+/// layer that are live at once. With the oracle's answer also its weights and every checkpoint of
+/// every pass, and in the f32 regime what its judge holds. `types` are the plan's.
 double estimated_bytes(const RunPlan& plan, const PlanTypes& types,
-                       Replicas replicas = Replicas::shared);
+                       Replicas replicas = Replicas::shared,
+                       Holding holding = Holding::run_and_answer);
 
 }  // namespace shardproof::cost

@@ -10,6 +10,7 @@
 
 #include "engine/run/case_weights.h"
 #include "engine/run/inference.h"
+#include "engine/run/memory.h"
 #include "golden/compare/case_padding.h"
 #include "golden/trace/write/trace.h"
 #include "golden/verify/observers.h"
@@ -24,6 +25,7 @@
 #include "tools/text/json_text.h"
 #include "weights/base/detail/words.h"
 #include "weights/base/error.h"
+#include "weights/base/memory.h"
 #include "weights/model/registry.h"
 #include "weights/storage/generator.h"
 
@@ -284,7 +286,10 @@ int run_case(RunFlags& o) {
   typed.plan.row_ids = row_ids;
   if (!row_ids.empty()) typed.plan.row_ids.resize(static_cast<std::size_t>(c.batch), -1);
   if (!typed.types) check(typed.plan);  // throws the finding
-  require_memory(typed);
+  if (typed.types)
+    require_memory(
+        cost::estimated_bytes(typed.plan, *typed.types, Replicas::shared,
+                              o.checkpoints ? cost::Holding::run_and_answer : cost::Holding::run));
   const IntTensor prompt = given ? given->padded(c.batch)
                                  : generate_prompt(c.model, c.seed, c.batch, c.prompt, c.prefix);
   const std::vector<std::int64_t> lengths =

@@ -92,9 +92,7 @@ class Weights::Store {
       entry.tensor = std::make_shared<const Tensor>(read_(found->first));
       entry.lent = entry.tensor;
     }
-    std::shared_ptr<const Tensor> tensor = entry.tensor;
-    if (bytes_of(entry) > room_) entry.tensor = nullptr;  // in memory as long as it is lent
-    return tensor;
+    return entry.tensor;
   }
 
   /// Returns a copy, for which no room is taken.

@@ -44,8 +44,10 @@ class Reference {
   /// Returns the logits [BV] that a pass samples by, as later steps read them.
   bounds::IntervalTensor sampled_logits(const std::string& pass);
   /// Returns the exact regime's f32 value, tokens and ids as f32; null if it has none of that kind.
-  /// A weight's is valid until that of another is asked for.
+  /// A weight's is valid until that of another is asked for, or it is given back.
   const Tensor* exact(const Subject& subject);
+  /// Gives back the weight that was asked for last.
+  void return_weight() { lent_ = nullptr; }
 
  private:
   void declare(const Values& values);

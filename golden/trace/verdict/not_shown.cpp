@@ -56,12 +56,13 @@ bool all(const std::vector<float>& of, float value) {
   return std::all_of(of.begin(), of.end(), [&](float v) { return v == value; });
 }
 
-/// Returns the facts of all weights; each is read once.
+/// Returns the facts of all weights; each is read once. Of weights on demand one is in memory at a
+/// time.
 std::vector<WeightFacts> facts_of(const Weights& weights, Threads& threads) {
   std::vector<WeightFacts> all_facts;
   for (const WeightSpec& spec : weight_specs(weights.config(), weights.stored_type()))
     if (const WeightRow* const row = row_of(spec.name)) all_facts.push_back({spec, row->kind});
-  threads.for_each(std::ssize(all_facts), [&](std::int64_t i) {
+  const auto find = [&](std::int64_t i) {
     WeightFacts& facts = all_facts[static_cast<std::size_t>(i)];
     const std::shared_ptr<const Tensor> tensor = weights.at(facts.spec.name);
     const std::vector<float>& of = tensor->data;
@@ -69,7 +70,11 @@ std::vector<WeightFacts> facts_of(const Weights& weights, Threads& threads) {
     facts.ones = all(of, 1.0F);
     facts.equal = all(of, of[0]);
     if (facts.kind == WeightKind::matrix && !facts.zeros) facts.repeats = repeats_by_dim(*tensor);
-  });
+  };
+  if (weights.on_demand())
+    for (std::int64_t i = 0; i < std::ssize(all_facts); ++i) find(i);
+  else
+    threads.for_each(std::ssize(all_facts), find);
   return all_facts;
 }
 

@@ -154,8 +154,40 @@ TEST(EstimatedBytes, AreTheSumOfTheirTerms) {
       for (const auto& [phase, bytes] : of_phase) want += bytes;
       if (plan.source_case.numerics.regime == Regime::f32) want += scalars;
       EXPECT_EQ(estimated_bytes(plan, types, replicas), want) << line;
+      // Without the answer and its judge, and with weights as they are given.
+      double of_run = weights(plan.source_case.model) / 6.0 + lives;
+      for (const auto& [phase, bytes] : of_phase) of_run += bytes;
+      EXPECT_EQ(estimated_bytes(plan, types, replicas, Holding::run), of_run) << line;
     }
   }
+}
+
+// A run stores weights in another type, or folds a scale into them, beside those that are given.
+TEST(EstimatedBytes, OfARunCountWeightsThatItStores) {
+  const auto bytes = [](const std::string& more) {
+    const RunPlan plan = make_plan(parse_case("torus=2x1x3 prefill=ws2d:batch batch=24 " + more));
+    return estimated_bytes(plan, check(plan), Replicas::shared, Holding::run);
+  };
+  const double stored = weights(parse_case("").model) / 6.0;
+  EXPECT_EQ(bytes("weights=bf16"), bytes("") + stored);
+  EXPECT_EQ(bytes("model=palm-tiny,softmax=base2"), bytes("model=palm-tiny") + stored);
+}
+
+// Of weights above 2 GiB one program's are placed at a time: the head's, where they are the most.
+TEST(EstimatedBytes, OfLargeModelsHaveOneProgramsWeightsPlaced) {
+  const auto bytes = [](const std::string& model) {
+    const RunPlan plan =
+        make_plan(parse_case("torus=2x2x2 prefill=ws1d:heads batch=2 prompt=8 gen=1 regime=f32 "
+                             "model=llama-2-70b,layers=1," +
+                             model));
+    return estimated_bytes(plan, check(plan), Replicas::shared, Holding::run);
+  };
+  // In memory the largest weight and a layer; on the chips the unembedding, or the layer.
+  const double E = 8192, V = 128256, layer = 4 * (E * (8192 + 2 * 1024 + 8192) + 3 * E * 28672);
+  EXPECT_GT(bytes("V=128256"), layer + 2 * 4 * E * V);
+  EXPECT_LT(bytes("V=128256"), layer + 2 * 4 * E * V + 1e9);
+  EXPECT_GT(bytes("V=32000"), 2 * layer + 4 * E * 32000);
+  EXPECT_LT(bytes("V=32000"), 2 * layer + 4 * E * 32000 + 1e9);
 }
 
 TEST(EstimatedBytes, AreLessWherePrefixesAreShared) {
