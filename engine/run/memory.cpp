@@ -26,6 +26,7 @@ struct LayerBytes {
   double placed = 0.0;  ///< weights and caches of all layers
   double live = 0.0;    ///< values of one layer that are live at once
   double scalar = 0.0;  ///< values of all layers as the scalar model holds them, unsharded
+  double whole = 0.0;   ///< the largest value, unsharded
 };
 
 /// For each value that is a matrix of a contraction, by name: the columns of a chip's shard, whose
@@ -107,6 +108,7 @@ LayerBytes layer_bytes(const PhasePrograms& programs, const ValueTypes& types,
       const Type& type = types.at(r.name);
       bytes.scalar +=
           4.0 * layers * count(type.shape) * static_cast<double>(torus.size(r.layout.partial()));
+      bytes.whole = std::max(bytes.whole, 4.0 * count(type.shape));
       now += made[r.name] = carried(type) + norms(r.name);
     }
     bytes.live = std::max(bytes.live, now);
@@ -150,15 +152,19 @@ double estimated_bytes(const RunPlan& plan, const PlanTypes& types, Replicas rep
   const Case& c = plan.source_case;
   const bool answered = holding == Holding::run_and_answer;
   double bytes = answered ? checkpoint_bytes(plan) : 0.0;
-  // Weights as given, as stored for the run and as the oracle has them, and the vectors of its
-  // model (3 times as much).
   const std::vector<WeightSpec> specs = weight_specs(c.model);
-  double elements = 0.0;
-  for (const WeightSpec& spec : specs) elements += count(spec.shape);
+  double elements = 0.0, whole = 0.0;  // the largest array, as its trace has it
+  for (const WeightSpec& spec : specs) {
+    elements += count(spec.shape);
+    whole = std::max(whole, 4.0 * count(spec.shape));
+  }
   const bool on_demand = 4.0 * elements > static_cast<double>(Weights::kRoom);
+  // A run has its weights as given, and if it stores others, these. With an answer both are counted
+  // always, the oracle's own, and the vectors of its model (3 times as much).
   const bool as_given =
       c.numerics.weights == NumberFormat::f32 && c.model.softmax == Softmax::base_e;
-  bytes += (answered ? 6.0 : as_given ? 1.0 : 2.0) * bytes_in_memory(specs);
+  const double copies = answered ? 6.0 : as_given ? 1.0 : 2.0;
+  bytes += copies * bytes_in_memory(specs);
   // A base-2 model is also reported against the plain model's answer.
   if (answered && c.model.softmax == Softmax::base2 && c.numerics.regime != Regime::field)
     bytes *= 2.0;
@@ -178,9 +184,11 @@ double estimated_bytes(const RunPlan& plan, const PlanTypes& types, Replicas rep
     placed[passes.phase] = std::max(placed[passes.phase], most);
     live = std::max(live, of.live);
     scalar = std::max(scalar, of.scalar);
+    whole = std::max(whole, of.whole);
   }
   for (const auto& [phase, most] : placed) bytes += most;
   if (c.numerics.regime == Regime::f32 && answered) live += scalar;
+  if (holding == Holding::traced_run) bytes += whole;
   // A field element has three 8-byte words, a float four bytes.
   if (c.numerics.regime == Regime::field) return (bytes + live) * sizeof(FieldElement) / 4.0;
   return bytes + live;

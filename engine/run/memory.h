@@ -4,8 +4,9 @@
 
 namespace shardproof::cost {
 
-/// What is to be held: a run alone, or also the oracle's answer to it and what judges it.
-enum class Holding { run, run_and_answer };
+/// What is to be held: a run alone, also its trace's largest array, or also the oracle's answer to
+/// it and what judges it.
+enum class Holding { run, traced_run, run_and_answer };
 
 /// Approximate bytes that a run holds: weights, unsharded and placed, caches, and the values of a
 /// layer that are live at once. With the oracle's answer also its weights and every checkpoint of

@@ -287,9 +287,10 @@ int run_case(RunFlags& o) {
   if (!row_ids.empty()) typed.plan.row_ids.resize(static_cast<std::size_t>(c.batch), -1);
   if (!typed.types) check(typed.plan);  // throws the finding
   if (typed.types)
-    require_memory(
-        cost::estimated_bytes(typed.plan, *typed.types, Replicas::shared,
-                              o.checkpoints ? cost::Holding::run_and_answer : cost::Holding::run));
+    require_memory(cost::estimated_bytes(typed.plan, *typed.types, Replicas::shared,
+                                         o.checkpoints ? cost::Holding::run_and_answer
+                                         : o.trace     ? cost::Holding::traced_run
+                                                       : cost::Holding::run));
   const IntTensor prompt = given ? given->padded(c.batch)
                                  : generate_prompt(c.model, c.seed, c.batch, c.prompt, c.prefix);
   const std::vector<std::int64_t> lengths =

@@ -8,35 +8,30 @@
 
 namespace shardproof::bounds {
 
-double nearest(double number, NumberFormat format) {
+const ShortFormat* short_format(NumberFormat format) {
   switch (format) {
     case NumberFormat::f32:
-      return to_short(number, kShortF32);
+      return &kShortF32;
     case NumberFormat::bf16:
-      return to_short(number, kShortBf16);
+      return &kShortBf16;
     case NumberFormat::f16:
-      return to_short(number, kShortF16);
+      return &kShortF16;
     case NumberFormat::f64:
-      return number;
+      return nullptr;
     default:
       throw std::logic_error("no value is judged in this format");
   }
 }
 
+double nearest(double number, NumberFormat format) {
+  const ShortFormat* const by = short_format(format);
+  return by == nullptr ? number : to_short(number, *by);
+}
+
 Interval values(const Interval& of, NumberFormat format) {
   if (std::isnan(of.low) || std::isnan(of.high)) return {-kInfinity, kInfinity};
-  switch (format) {
-    case NumberFormat::f32:
-      return {to_short(of.low, kShortF32), to_short(of.high, kShortF32)};
-    case NumberFormat::bf16:
-      return {low_of_short(of.low, kShortBf16), high_of_short(of.high, kShortBf16)};
-    case NumberFormat::f16:
-      return {low_of_short(of.low, kShortF16), high_of_short(of.high, kShortF16)};
-    case NumberFormat::f64:
-      return of;
-    default:
-      throw std::logic_error("no value is judged in this format");
-  }
+  const ShortFormat* const by = short_format(format);
+  return by == nullptr ? of : Interval{low_of_short(of.low, *by), high_of_short(of.high, *by)};
 }
 
 bool holds(const Interval& ends, NumberFormat format, double value) {

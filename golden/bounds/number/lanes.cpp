@@ -1,6 +1,5 @@
 #include "golden/bounds/number/lanes.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -63,18 +62,6 @@ T radius_of(const T& center, const T& low, const T& high) {
   return radius <= all_of<T>(kLargest) ? least : all_of<T>(kInfinity);
 }
 
-/// Rounds to one of the formats that are sent; nullptr of others.
-const ShortFormat* short_format(NumberFormat format) {
-  switch (format) {
-    case NumberFormat::bf16:
-      return &kShortBf16;
-    case NumberFormat::f16:
-      return &kShortF16;
-    default:
-      return nullptr;
-  }
-}
-
 }  // namespace
 
 Lanes plus(const Operations& by, const Lanes& a, const Lanes& b) {
@@ -98,22 +85,21 @@ Lanes plus(const Operations& by, const Lanes& a, const Lanes& b) {
 Lanes stored(const Lanes& of, NumberFormat format) {
   Lanes y;
   const ShortFormat* const by = short_format(format);
-  if (by != nullptr)
-    for (std::size_t i = 0; i < kLanes; i += kVector) {
-      const Vector x = load(of.center, i), center = to_short(x, *by);
-      const auto radius = [&](const Row& radii) {
-        const Ends<Vector> ends = ends_of(x, load(radii, i));
-        return radius_of(center, low_of_short(ends.low, *by), high_of_short(ends.high, *by));
-      };
-      store(y.center, i, center);
-      store(y.worst, i, radius(of.worst));
-      store(y.likely, i, radius(of.likely));
-    }
-  // What is infinite or unknown, before or after, and other formats go one by one.
   bool simple = by != nullptr;
+  for (std::size_t i = 0; simple && i < kLanes; i += kVector) {
+    const Vector x = load(of.center, i), center = to_short(x, *by);
+    const auto radius = [&](const Row& radii) {
+      const Ends<Vector> ends = ends_of(x, load(radii, i));
+      return radius_of(center, low_of_short(ends.low, *by), high_of_short(ends.high, *by));
+    };
+    store(y.center, i, center);
+    store(y.worst, i, radius(of.worst));
+    store(y.likely, i, radius(of.likely));
+  }
   for (std::size_t i = 0; i < kLanes; ++i)
     simple = simple && of.worst[i] <= kLargest && std::abs(y.center[i]) <= kLargest;
   if (simple) return y;
+  // What is infinite or unknown, before or after, goes one by one.
   for (std::size_t i = 0; i < kLanes; ++i) y.set(i, stored(of.number(i), format));
   return y;
 }
@@ -133,13 +119,13 @@ void LaneHull::include(const Lanes& of) {
 
 void LaneHull::include_stored(NumberFormat format) {
   const ShortFormat* const by = short_format(format);
+  if (by == nullptr) return;
   const auto include = [&](Row& low, Row& high) {
-    for (std::size_t i = 0; i < kLanes; ++i) {
-      const Interval ends = by != nullptr
-                                ? Interval{low_of_short(low[i], *by), high_of_short(high[i], *by)}
-                                : values({low[i], high[i]}, format);
-      low[i] = std::min(low[i], ends.low);
-      high[i] = std::max(high[i], ends.high);
+    for (std::size_t i = 0; i < kLanes; i += kVector) {
+      const Vector least = load(low, i), most = load(high, i);
+      const Vector rounded_low = low_of_short(least, *by), rounded_high = high_of_short(most, *by);
+      store(low, i, rounded_low < least ? rounded_low : least);
+      store(high, i, rounded_high > most ? rounded_high : most);
     }
   };
   include(low_, high_);

@@ -7,10 +7,10 @@
 
 namespace shardproof::bounds {
 
-/// Numbers that are computed side by side, as many as a vector register holds: each operation here
-/// is that of Number on each of them.
 inline constexpr std::size_t kLanes = 8;
 
+/// Numbers of several elements, which are computed side by side in vector registers: each operation
+/// here gives in every lane what that of Number gives of it alone.
 struct Lanes {
   std::array<double, kLanes> center{}, worst{}, likely{};
 

@@ -50,7 +50,7 @@ void each_sum(const std::vector<MatrixTerm>& terms, const std::vector<std::size_
               std::size_t columns, int chips, SumsNeeded needed, Threads& threads,
               const SeeSums& see);
 
-/// Adds up sums.
+/// Adds up sums, to twice f64's digits.
 class Total {
  public:
   void add(const Sum& sum);

@@ -108,18 +108,18 @@ class Replay : public Derivation {
     Shape shape;               ///< of the result
     Axes axes;                 ///< axes of the chips that hold partial sums; empty if unknown
     std::vector<int> extents;  ///< sizes of `axes`
-    /// Sums per chip along some of `axes`, added up over the others.
+    /// Chips along some of the axes, each with the sums of all chips along the others.
     struct Grouping {
-      std::vector<int> extents;
-      std::vector<std::size_t> place;  ///< of each chip's sums
-      std::size_t chips = 1;
+      std::vector<int> extents;        ///< of these axes
+      std::vector<std::size_t> place;  ///< [all chips]: the chip that has their sums
+      std::size_t chips = 1;           ///< along these axes
 
+      /// Of the axes d of `of_axes` whose bit d of `some` is set.
       Grouping(const std::vector<int>& of_axes, unsigned some);
-      /// Returns `terms` sums per place.
+      /// Returns [chips, terms] of [all chips, terms].
       Sums group(const Sums& sums, std::size_t terms) const;
     };
-    /// By the set of the axes: bit d of the place is axis d.
-    std::vector<Grouping> groupings;
+    std::vector<Grouping> groupings;  ///< by `some`; empty if the axes are unknown
     Depth depth;
     int split_terms = 1;    ///< number of sums per chip
     bool of_chips = false;  ///< false: one sum over all chips

@@ -173,11 +173,16 @@ Lanes Replay::reduce_sums(const Product& product, std::span<const Sums> of_colum
   };
   Lanes whole;
   for (std::size_t c = 0; c < of_columns.size(); ++c) {
-    const Sum all = total(of_columns[c]);
-    Number v = bound(all, sent && !product.of_chips ? by : unsent,
-                     sent && !product.of_chips ? Depth() : product.depth);
-    if (!product.of_chips && !sent && terms > 1) v = hull(v, part(of_columns[c], 0));
-    whole.set(c, product.of_chips ? followed(v, c, true) : v);
+    const Sums& sums = of_columns[c];
+    if (sent && !product.of_chips) {
+      whole.set(c, bound(total(sums), by));
+      continue;
+    }
+    const Number v = bound(total(sums), unsent, product.depth);
+    if (product.of_chips)
+      whole.set(c, followed(v, c, true));
+    else
+      whole.set(c, terms == 1 ? v : hull(v, part(sums, 0)));
   }
   if (!product.of_chips) return whole;
   LaneHull all_ways;

@@ -43,7 +43,7 @@ class Judging {
     row.dumped = number;
     row.chips = dumped.torus.chips();
     const Meaning meaning = dumped.subject.meaning;
-    if (meaning != Meaning::weight) reference_.return_weight();
+    reference_.return_weight();  // that of an earlier row, before this one asks for another
     row.of_run =
         meaning != Meaning::weight && meaning != Meaning::ids && meaning != Meaning::positions;
     row.weight = meaning == Meaning::weight;

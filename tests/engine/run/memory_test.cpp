@@ -1,15 +1,18 @@
 // The terms of the estimate, each by a count of its own.
 #include "engine/run/memory.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weights/model/registry.h"
+#include "weights/storage/weights.h"
 
 namespace shardproof::cost {
 namespace {
@@ -173,21 +176,36 @@ TEST(EstimatedBytes, OfARunCountWeightsThatItStores) {
   EXPECT_EQ(bytes("model=palm-tiny,softmax=base2"), bytes("model=palm-tiny") + stored);
 }
 
-// Of weights above 2 GiB one program's are placed at a time: the head's, where they are the most.
+// Of weights above 2 GiB one program's are placed at a time: the head's, where they are the most,
+// or a layer's, however many there are.
 TEST(EstimatedBytes, OfLargeModelsHaveOneProgramsWeightsPlaced) {
-  const auto bytes = [](const std::string& model) {
-    const RunPlan plan =
-        make_plan(parse_case("torus=2x2x2 prefill=ws1d:heads batch=2 prompt=8 gen=1 regime=f32 "
-                             "model=llama-2-70b,layers=1," +
-                             model));
-    return estimated_bytes(plan, check(plan), Replicas::shared, Holding::run);
-  };
-  // In memory the largest weight and a layer; on the chips the unembedding, or the layer.
-  const double E = 8192, V = 128256, layer = 4 * (E * (8192 + 2 * 1024 + 8192) + 3 * E * 28672);
-  EXPECT_GT(bytes("V=128256"), layer + 2 * 4 * E * V);
-  EXPECT_LT(bytes("V=128256"), layer + 2 * 4 * E * V + 1e9);
-  EXPECT_GT(bytes("V=32000"), 2 * layer + 4 * E * 32000);
-  EXPECT_LT(bytes("V=32000"), 2 * layer + 4 * E * 32000 + 1e9);
+  for (const auto& [model, V] :
+       {std::pair{"layers=1", 128256}, {"layers=1", 8192}, {"layers=9", 8192}}) {
+    const RunPlan plan = make_plan(
+        parse_case(fmt::format("torus=2x2x2 prefill=ws1d:heads batch=2 prompt=8 gen=1 regime=f32 "
+                               "model=llama-2-70b,{},V={}",
+                               model, V)));
+    const PlanTypes types = check(plan);
+    const TypedPasses& prefill = types.passes.front();
+    const PhasePrograms& programs = plan.programs(prefill.phase);
+    double caches = 0.0, of_layer = 0.0;
+    for (const ValueDecl& input : programs.layer.inputs) {
+      const double n =
+          on_chips(prefill.last.layer.at(input.name), programs.torus, Replicas::shared);
+      if (input.role.kind == Role::Kind::weight) of_layer += 4.0 * n;
+      if (input.role.kind == Role::Kind::previous) caches += 4.0 * n;
+    }
+    caches *= static_cast<double>(plan.source_case.model.layers);
+    const double unembedding = 4.0 * 8192 * V, of_head = unembedding + 4.0 * 8192;  // and a gain
+    const double run = bytes_in_memory(weight_specs(plan.source_case.model)) +
+                       std::max(of_layer + caches, of_head) +
+                       live(programs, prefill.last.layer, false, Replicas::shared);
+    EXPECT_EQ(estimated_bytes(plan, types, Replicas::shared, Holding::run), run) << model << V;
+    // The trace has the largest array whole: the unembedding, or a matrix of the feed-forward.
+    EXPECT_EQ(estimated_bytes(plan, types, Replicas::shared, Holding::traced_run),
+              run + std::max(unembedding, 4.0 * 8192 * 28672))
+        << model << V;
+  }
 }
 
 TEST(EstimatedBytes, AreLessWherePrefixesAreShared) {

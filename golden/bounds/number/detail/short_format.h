@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "weights/base/number_format.h"
+
 namespace shardproof::bounds {
 
 /// A binary format with fewer digits than f64.
@@ -17,7 +19,11 @@ inline constexpr ShortFormat kShortF32{24, 0x1p128, 0x1p-126, 0x1p-97};
 inline constexpr ShortFormat kShortBf16{8, 0x1p128, 0x1p-126, 0x1p-81};
 inline constexpr ShortFormat kShortF16{11, 0x1p16, 0x1p-14, 0x1p28};
 
-/// A number, or a vector of numbers that are computed side by side: the types of the bits of one.
+/// Returns what rounding an f64 to the format needs; of f64 nullptr. Throws std::logic_error if no
+/// value is judged in the format.
+const ShortFormat* short_format(NumberFormat format);
+
+/// The type of the bits of T, which is a number or a vector of numbers side by side.
 template <class T>
 struct BitsOf;
 template <>
@@ -59,7 +65,7 @@ T to_short(T v, const ShortFormat& format) {
   return size < infinite ? with_sign : v;
 }
 
-/// Returns the ends of the numbers that ends of an interval may round to in a 16-bit format:
+/// Returns the ends of the numbers that an interval with the ends `low` and `high` may round to:
 /// directly, or in f32 first. Rounding keeps order, so the lower of both is that of the lower end.
 template <class T>
 T low_of_short(T low, const ShortFormat& format) {

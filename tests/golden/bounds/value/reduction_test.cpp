@@ -291,7 +291,9 @@ TEST(Reduced, OfTheUnknownIsUnknown) {
 // A sum does not depend on its lane, nor on what stands in the others: of exact partial sums, of
 // some with radii, of infinite, unknown and zero ones, of such that overflow the format.
 TEST(Reduced, IsTheSameInEveryLane) {
-  const double special[] = {kInfinity, -kInfinity, 0.0, -0.0, 6e4, 3.2e38, 1e-40, std::nan("")};
+  // Among them the largest f16 and bf16, of which two overflow, and a subnormal one.
+  const double special[] = {kInfinity,  -kInfinity, 0.0,      -0.0,
+                            0x1.ffcp15, 0x1.fep127, 0x1p-133, std::nan("")};
   for (const NumberFormat wire : {NumberFormat::bf16, NumberFormat::f16, NumberFormat::f32})
     for (const std::vector<int>& extents : {std::vector<int>{2}, {3}, {2, 2}, {1, 3, 2}, {2, 2, 2}})
       for (unsigned seed = 0; seed < 24; ++seed) {

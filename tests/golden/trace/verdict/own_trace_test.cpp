@@ -197,6 +197,36 @@ TEST(OwnTrace, OfPartialSumsIsJudgedChipByChip) {
   EXPECT_EQ(swapped, 6 * (2 + 1 + 2));
 }
 
+// Of each chip's partial sum, in the first pass and the last, one element is off by what f32 would
+// round away, or no number: that part is wrong, and no other.
+TEST(OwnTrace, OfAnExactRunShowsAWrongElementOfEachChip) {
+  const std::string line =
+      "torus=2x1x3 model=palm-tiny,layers=1,E=12,F=12,H=6,Q=2,V=12 prefill=ws1d:heads "
+      "decode=ws1d:heads block=serial batch=6 prompt=3 chunk=2 gen=3 act=bf16 seed=5 ";
+  const ExactRun run(line);
+  const dump::Dump right = own_trace(line);
+  int parts = 0;
+  for (const char* pass : {"prefill.c0.", "decode.2."})
+    for (const auto& [name, value] : right.values) {
+      if (partial_axes(value).empty() || !name.starts_with(std::string(pass) + "layer0.") ||
+          name.find(".ss") != name.npos)
+        continue;
+      for (const auto& [chip, shard] : value.chips) {
+        const std::size_t last = shard.size() - 1;
+        for (const double v : {shard.at(last) * (1 + 0x1p-26) + 0x1p-40, std::nan(""), -0.0}) {
+          dump::Dump wrong = right;
+          poke(wrong.values.find(name)->second.chips.at(chip), last, v);
+          const Row row = row_named(run.judged(wrong), name);
+          EXPECT_EQ(row.fit, Fit::different) << name << ' ' << v;
+          EXPECT_EQ(row.wrong, 1) << name << ' ' << v;
+          EXPECT_EQ(row.wrong_parts.size(), 1U) << name << ' ' << v;
+          ++parts;
+        }
+      }
+    }
+  EXPECT_EQ(parts, 2 * 2 * 6 * 3);
+}
+
 // In the exact regime no partial sum is rounded, though what follows it is.
 TEST(OwnTrace, OfAnExactRunShowsAPartialSumThatIsRounded) {
   const std::string line =
