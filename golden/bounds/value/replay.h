@@ -99,6 +99,17 @@ class Replay : public Derivation {
     DeclaredArithmetic by;
     Way way;
   };
+  /// Chips along some of the axes, each with the sums of all chips along the others.
+  struct Grouping {
+    std::vector<int> extents;        ///< of these axes
+    std::vector<std::size_t> place;  ///< [all chips]: the chip that has their sums
+    std::size_t chips = 1;           ///< along these axes
+
+    /// Of the axes d of `of_axes` whose bit d of `some` is set.
+    Grouping(const std::vector<int>& of_axes, unsigned some);
+    /// Returns [chips, terms] of [all chips, terms].
+    Sums group(const Sums& sums, std::size_t terms) const;
+  };
   /// Inputs of each_sum for a product with one matrix or two, and of the steps that follow it.
   struct Product {
     std::vector<std::shared_ptr<const Tensor>> matrices;  // of the terms
@@ -108,17 +119,6 @@ class Replay : public Derivation {
     Shape shape;               ///< of the result
     Axes axes;                 ///< axes of the chips that hold partial sums; empty if unknown
     std::vector<int> extents;  ///< sizes of `axes`
-    /// Chips along some of the axes, each with the sums of all chips along the others.
-    struct Grouping {
-      std::vector<int> extents;        ///< of these axes
-      std::vector<std::size_t> place;  ///< [all chips]: the chip that has their sums
-      std::size_t chips = 1;           ///< along these axes
-
-      /// Of the axes d of `of_axes` whose bit d of `some` is set.
-      Grouping(const std::vector<int>& of_axes, unsigned some);
-      /// Returns [chips, terms] of [all chips, terms].
-      Sums group(const Sums& sums, std::size_t terms) const;
-    };
     std::vector<Grouping> groupings;  ///< by `some`; empty if the axes are unknown
     Depth depth;
     int split_terms = 1;    ///< number of sums per chip

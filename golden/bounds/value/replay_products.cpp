@@ -41,7 +41,7 @@ int Replay::Product::chips() const {
   return n;
 }
 
-Replay::Product::Grouping::Grouping(const std::vector<int>& of_axes, unsigned some) {
+Replay::Grouping::Grouping(const std::vector<int>& of_axes, unsigned some) {
   std::size_t all = 1;
   for (std::size_t d = 0; d < of_axes.size(); ++d) {
     all *= at(of_axes[d]);
@@ -60,7 +60,7 @@ Replay::Product::Grouping::Grouping(const std::vector<int>& of_axes, unsigned so
   }
 }
 
-Sums Replay::Product::Grouping::group(const Sums& sums, std::size_t terms) const {
+Sums Replay::Grouping::group(const Sums& sums, std::size_t terms) const {
   std::vector<Total> parts(chips * terms);
   for (std::size_t chip = 0; chip < place.size(); ++chip)
     for (std::size_t t = 0; t < terms; ++t)
@@ -189,7 +189,7 @@ Lanes Replay::reduce_sums(const Product& product, std::span<const Sums> of_colum
   all_ways.include(whole);
   // The operands may have been gathered over some of the axes before.
   for (std::size_t some = 1; some < product.groupings.size(); ++some) {
-    const Product::Grouping& grouping = product.groupings[some];
+    const Grouping& grouping = product.groupings[some];
     Partials partials{grouping.extents, std::vector<Lanes>(grouping.chips)};
     for (std::size_t c = 0; c < of_columns.size(); ++c) {
       const Sums grouped = grouping.group(of_columns[c], terms);
