@@ -125,6 +125,18 @@ double scalar(const PhasePrograms& programs, const ValueTypes& types, double lay
   return 4.0 * layers * n;
 }
 
+/// The elements of the largest array that a trace has: a weight, or a value of a layer.
+double largest_array(const RunPlan& plan, const PlanTypes& types) {
+  double most = 0.0;
+  for (const WeightSpec& spec : weight_specs(plan.source_case.model))
+    most = std::max(most, count(spec.shape));
+  for (const TypedPasses& group : types.passes)
+    for (const Op& op : plan.programs(group.phase).layer.ops)
+      for (const ValueDecl& r : op.results)
+        most = std::max(most, count(group.last.layer.at(r.name).shape));
+  return most;
+}
+
 TEST(EstimatedBytes, AreTheSumOfTheirTerms) {
   for (const char* line :
        {"torus=1x1x1 gen=1", "torus=2x1x3 prefill=ws2d:heads prompt=7 chunk=3 gen=4",
@@ -133,7 +145,8 @@ TEST(EstimatedBytes, AreTheSumOfTheirTerms) {
         "torus=2x2x2 model=palm-tiny,bias=all block=serial regime=f32 schedule=ring",
         "torus=2x1x3 prefill=ws2d:heads decode=ws2d:batch gen=3 prompt=9 chunk=2 prefix=5:3",
         "torus=2x1x3 prefill=wg-xyz:batch prompt=7 prefix=3:24 regime=f32", "TEXT gen=2 prompt=7",
-        "TEXT gen=2 prompt=7 chunk=3 lengths=7,5", "TEXT gen=3 prompt=9 chunk=2 prefix=5:3"}) {
+        "TEXT gen=2 prompt=7 chunk=3 lengths=7,5", "torus=2x1x3 prefill=ws2d:batch prompt=90",
+        "TEXT gen=3 prompt=9 chunk=2 prefix=5:3"}) {
     std::string keys = line;
     if (keys.starts_with("TEXT"))
       keys.replace(0, 4,
@@ -161,6 +174,9 @@ TEST(EstimatedBytes, AreTheSumOfTheirTerms) {
       double of_run = weights(plan.source_case.model) / 6.0 + lives;
       for (const auto& [phase, bytes] : of_phase) of_run += bytes;
       EXPECT_EQ(estimated_bytes(plan, types, replicas, Holding::run), of_run) << line;
+      EXPECT_EQ(estimated_bytes(plan, types, replicas, Holding::traced_run),
+                of_run + 4.0 * largest_array(plan, types))
+          << line;
     }
   }
 }

@@ -279,5 +279,24 @@ TEST(MatrixSums, BoundsIncludeTheErrorOfTheirDigits) {
   EXPECT_EQ(total({sum, sum}).error, 0.5);
 }
 
+// A total has each field of its terms, and of values what one f64 sum of them loses.
+TEST(MatrixSums, TotalsAddUpEveryField) {
+  const auto field = [](double Sum::*of) {
+    Total all;
+    for (const double v : {1.0, 2.0}) {
+      Sum sum;
+      sum.*of = v;
+      all.add(sum);
+    }
+    return all.sum().*of;
+  };
+  for (double Sum::*const of :
+       {&Sum::value, &Sum::size, &Sum::range, &Sum::worst, &Sum::likely, &Sum::error})
+    EXPECT_EQ(field(of), 3.0);
+  EXPECT_EQ(total({Sum{.count = 1}, Sum{.count = 2}}).count, 3);
+  for (const double large : {0x1p60, -0x1p60})
+    EXPECT_EQ(total({Sum{.value = 1.0}, Sum{.value = large}, Sum{.value = -large}}).value, 1.0);
+}
+
 }  // namespace
 }  // namespace shardproof::bounds
