@@ -1,5 +1,6 @@
 #include "golden/diagnosis/diagnosis.h"
 
+#include <algorithm>
 #include <deque>
 
 #include "golden/compare/block_map.h"
@@ -29,6 +30,8 @@ constexpr Kind kKinds[] = {
     {"reduction twice", "reduce once"},
     {"partial sum missing", "let every chip of the group add its partial sum"},
     {"partial sum twice", "let every chip of the group add its partial sum once"},
+    {"rows of other shards",
+     "subtract the chip's first row from a token, and add nothing for tokens of other chips"},
     {"addend not added once", "add it on one chip of the group, or after the reduction"},
     {"gate and up swapped", "exchange the two matrices, or the operand of the activation"},
     {"transposed weight", "transpose it, or declare the order of its dims: layout"},
@@ -64,6 +67,8 @@ void hold_against(bounds::Derivation& replay, const std::vector<Wrong>& others, 
     Search tried(question, names);
     try_as_given(question, tried);
     if (!question.right()) interpret(Stage::last, question, tried);
+    if (std::any_of(names.begin(), names.end(), in_missing_operand))
+      try_missing_operands(question, tried);
     search.see(question, tried.trials());
   }
 }
@@ -107,6 +112,7 @@ std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
     search.turn_back(question);
     interpret(Stage::last, question, search);
   }
+  if (!search.explained_everywhere()) try_missing_operands(question, search);
   hold_against(replay, others, search);
   return search.ranked();
 }

@@ -20,7 +20,7 @@ class Operands : Trial {
   void run() {
     if (!q_.raw()) try_other_values();
     const std::shared_ptr<const Contraction> c = contraction_of(q_);
-    if (c == nullptr) return;
+    if (c == nullptr) return try_operands_of_step();
     try_transposed(*c);
     try_other_matrices(*c);
     try_other_operands(*c);
@@ -140,6 +140,21 @@ class Operands : Trial {
         try_sum({"another layer's or pass's value", fmt::format("made of {}, not of {}", id, own),
                  10 + (at.name == c.terms[t].operand ? 0 : 1)},
                 std::move(other));
+      }
+    }
+  }
+
+  /// An operand of a norm, a sum or a function is another value of the pass, or that of another.
+  void try_operands_of_step() {
+    if (q_.raw() || q_.step().calls(ModelOp::append)) return;
+    for (const std::string& own : q_.step().operands()) {
+      const std::string name = q_.replay().place_of(own).name;
+      for (const std::string& id : sources_like(q_.value(own).shape)) {
+        const bounds::Derivation::Place at = q_.replay().place_of(id);
+        if (id == own || (at.pass != q_.place().pass && at.name != name)) continue;
+        try_change({"another layer's or pass's value",
+                    fmt::format("made of {}, not of {}", id, own), 10 + (at.name == name ? 0 : 1)},
+                   {.values = {{own, q_.value(id)}}});
       }
     }
   }

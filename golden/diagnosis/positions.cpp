@@ -46,11 +46,12 @@ std::string turned(const Question& q) {
   return id.empty() && !q.operands().empty() ? q.operands()[0] : id;
 }
 
-/// Candidate offsets of positions: small numbers, the lengths of pass and prefix, and the first
+/// Candidate offsets of positions: numbers up to 16, the lengths of pass and prefix, and the first
 /// positions of this pass and of the decode.
 std::set<std::int64_t> offsets(const Question& q) {
   const PassPlan& own = pass_of(q);
-  std::set<std::int64_t> all{1, 2, 3, 4, 5, 6, 7, 8, own.L, own.prefix.length, own.rows[0].start};
+  std::set<std::int64_t> all{own.L, own.prefix.length, own.rows[0].start};
+  for (std::int64_t k = 1; k <= 16; ++k) all.insert(k);
   for (const PassPlan& pass : q.replay().passes())
     if (pass.phase == Phase::decode) {
       all.insert(pass.rows[0].start);

@@ -184,6 +184,7 @@ const std::vector<Row>& rows() {
       {"local statistics", "", 0, norm_of_operand, try_statistics, kOfChips},
       {"axes in another order", "", 0, norm, blocks_of_weights(kGain)},
       {"axes in another order", "", 0, sums, try_weight_blocks},
+      {"rows of other shards", "", 0, sums_stored, try_lookups},
       {kAddend, "", 0, any, try_addends},
       {"another layer's weight", "", 0, any, try_operands},
       // Functions of one operand, times another one.
@@ -301,6 +302,10 @@ const std::vector<Row>& rows() {
       {kRounding, "the mean of squares is rounded to bf16", 1, norm_of_operand,
        statistics_in_bf16(true)},
       {kRounding, "sines and cosines are rounded to bf16", 1, turns, tables_in_bf16()},
+      // What is read off the value itself.
+      {"chunks in another order", "", 0, norm, fitted_blocks_of(kGain), Stage::last},
+      {"chunks in another order", "", 0, sums, try_fitted_weight_blocks, Stage::last},
+      {kPosition, "", 0, turns, try_fitted_positions, Stage::last},
       {"partial sum missing", "", 0, sums, try_fitted_sums, Stage::last},
   };
   return kRows;

@@ -1,5 +1,6 @@
 // Faults of which block of a weight meets which block of its operand, and of its columns.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -7,6 +8,7 @@
 #include "golden/diagnosis/detail/chips.h"
 #include "golden/diagnosis/detail/contraction.h"
 #include "golden/diagnosis/detail/edits.h"
+#include "golden/diagnosis/detail/fit.h"
 #include "golden/diagnosis/detail/orders.h"
 #include "golden/diagnosis/detail/trial.h"
 #include "weights/base/detail/index.h"
@@ -22,11 +24,11 @@ class WeightBlocks : Trial {
   WeightBlocks(const Question& q, Search& search) : Trial(q, search), sum_(contraction_of(q)) {}
 
   void run() {
-    for (const Contraction::Term& term : sum_->terms)
-      if (term.places == nullptr) return;  // of no weight
+    if (!of_weights()) return;
     for (std::size_t t = 0; t < sum_->terms.size(); ++t)
       for (const char letter : sum_->terms[t].letters) {
         for (const Axes& list : q_.lists()) contracted(t, letter, list);
+        for (const Axes& set : q_.sets()) dealt_rows(t, letter, set);
         if (letter == 'H' && q_.step().graph().heads('H')) heads_of_rows(t);
       }
     for (std::size_t b = 0; b < sum_->biases.size(); ++b)
@@ -45,7 +47,20 @@ class WeightBlocks : Trial {
           for (const Axes& set : q_.sets()) columns(t, letter, set);
   }
 
+  void run_fitted() {
+    if (q_.right() || !of_weights()) return;
+    for (std::size_t t = 0; t < sum_->terms.size(); ++t)
+      for (const char letter : sum_->terms[t].letters)
+        for (const Axes& set : q_.sets())
+          if (!search_.explained()) fitted_blocks(t, letter, set);
+  }
+
  private:
+  bool of_weights() const {
+    return std::all_of(sum_->terms.begin(), sum_->terms.end(),
+                       [](const Contraction::Term& term) { return term.places != nullptr; });
+  }
+
   /// Block r of a contracted dim of the operand meets block held[r] of the weight.
   void contracted(std::size_t t, char letter, const Axes& list) {
     const Contraction::Term& term = sum_->terms[t];
@@ -73,6 +88,89 @@ class WeightBlocks : Trial {
                    .axes = e.axes,
                    .site = site},
                   t, reordered(term.width, length, e.held));
+  }
+
+  /// The indices of each block of a contracted dim; nothing if it is surely not cut over `set`.
+  std::vector<Indices> rows_of_blocks(std::size_t t, char letter, const Axes& set) const {
+    const Contraction::Term& term = sum_->terms[t];
+    const std::vector<int> block = blocks_of(term, letter, q_.torus().size(set));
+    const std::optional<Axes> declared = q_.declared_axes_of(term.id, letter);
+    if (block.empty() || term.operand == "ids" || (declared && declared->sorted() != set))
+      return {};
+    std::vector<Indices> rows(at(q_.torus().size(set)));
+    for (std::size_t k = 0; k < block.size(); ++k) rows[at(block[k])].push_back(k);
+    return rows;
+  }
+
+  Candidate candidate_of_rows(std::size_t t, char letter, const Axes& set, int parameters,
+                              std::string_view fault, const std::string& words) const {
+    return {.fault = fault,
+            .detail = fmt::format("{} of {}, as {} meets it: {}", letter, sum_->terms[t].matrix,
+                                  sum_->terms[t].operand, words),
+            .parameters = parameters,
+            .axes = set.to_string()};
+  }
+
+  /// Rows of the weight are dealt out to the chips one by one, or one late.
+  void dealt_rows(std::size_t t, char letter, const Axes& set) {
+    const std::vector<Indices> rows = rows_of_blocks(t, letter, set);
+    if (rows.empty()) return;
+    const std::size_t n = rows.size(), width = sum_->terms[t].width;
+    Indices dealt(width), late(width);
+    for (std::size_t r = 0; r < n; ++r)
+      for (std::size_t i = 0; i < rows[r].size(); ++i) {
+        const std::size_t place = i * n + r;
+        dealt[rows[r][i]] = rows[place / rows[r].size()][place % rows[r].size()];
+      }
+    for (std::size_t k = 0; k < width; ++k) late[k] = (k + width - 1) % width;
+    constexpr std::string_view kOrder = "chunks in another order";
+    try_meeting(
+        candidate_of_rows(t, letter, set, 40, kOrder,
+                          fmt::format("chip r of {} has the rows r, r+{}, r+{}, ...", n, n, 2 * n)),
+        t, std::move(dealt));
+    try_meeting(candidate_of_rows(t, letter, set, 41, kOrder, "its rows are one late"), t,
+                std::move(late));
+  }
+
+  /// Fits how often each block of the operand meets each block of the weight.
+  void fitted_blocks(std::size_t t, char letter, const Axes& set) {
+    constexpr std::size_t kBlocks = 16;  // of as many, 256 counts are fitted
+    const std::vector<Indices> rows = rows_of_blocks(t, letter, set);
+    const std::size_t n = rows.size();
+    if (rows.empty() || n > kBlocks) return;
+    const Contraction::Term& term = sum_->terms[t];
+    int wrong = 0;
+    while (q_.right(wrong)) ++wrong;
+    const auto counts =
+        fitted_counts(q_, wrong, n * n, 4 * n * n, [&](std::size_t g, std::vector<double>& row) {
+          const double* const x = &term.x->center[sum_->row_of(term, g) * term.width];
+          const double* const w = &(*term.w)[sum_->column_of(term, g) * term.width];
+          for (const Indices& of_x : rows)
+            for (const Indices& of_w : rows) {
+              double product = 0.0;
+              for (std::size_t k = 0; k < of_x.size(); ++k) product += x[of_x[k]] * w[of_w[k]];
+              row.push_back(product);
+            }
+          return sum_->scales.empty() ? 1.0 : sum_->scales[g % sum_->columns];
+        });
+    if (!counts) return;
+    std::vector<int> met(n, -1);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j) {
+        const int count = (*counts)[i * n + j] + (i == j ? 1 : 0);
+        if (count != 0 && (count != 1 || met[i] >= 0)) return;
+        if (count == 1) met[i] = static_cast<int>(j);
+      }
+    if (std::find(met.begin(), met.end(), -1) != met.end()) return;
+    Indices meets(term.width);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t k = 0; k < rows[i].size(); ++k) meets[rows[i][k]] = rows[at(met[i])][k];
+    Candidate candidate =
+        candidate_of_rows(t, letter, set, 500,
+                          is_permutation(met) ? "chunks in another order" : "another chip's block",
+                          fmt::format("its blocks are {}", fmt::join(met, ",")));
+    candidate.fitted = true;
+    try_meeting(std::move(candidate), t, std::move(meets));
   }
 
   void heads_of_rows(std::size_t t) {
@@ -199,6 +297,11 @@ class WeightBlocks : Trial {
 
 void try_weight_blocks(const Question& q, Search& search, const Row&) {
   WeightBlocks(q, search).run();
+}
+
+void try_fitted_weight_blocks(const Question& q, Search& search, const Row&) {
+  WeightBlocks(q, search).run_fitted();
+  try_fitted_lookups(q, search);
 }
 
 }  // namespace shardproof::diagnosis

@@ -15,6 +15,8 @@ Edit weights_of_chips(WeightKind kind);
 Edit other_weights(WeightKind kind);
 /// The blocks of a weight of one dim in other places than those of the value.
 Edit blocks_of_weights(WeightKind kind);
+/// Its blocks in those places that the value shows.
+Edit fitted_blocks_of(WeightKind kind);
 
 /// A part of a formula in which numbers stand.
 enum class Part { factor, addend };
@@ -86,8 +88,17 @@ void try_sums(const Question& question, Search& search, const Row& row);
 void try_fitted_sums(const Question& question, Search& search, const Row& row);
 void try_addends(const Question& question, Search& search, const Row& row);
 void try_statistics(const Question& question, Search& search, const Row& row);
+void try_fitted_weight_blocks(const Question& question, Search& search, const Row& row);
+void try_fitted_positions(const Question& question, Search& search, const Row& row);
+void try_lookups(const Question& question, Search& search, const Row& row);
+void try_fitted_lookups(const Question& question, Search& search);
 void try_operands(const Question& question, Search& search, const Row& row);
 void try_heads(const Question& question, Search& search, const Row& row);
 void try_caches(const Question& question, Search& search, const Row& row);
+
+/// Faults of values between this one and its nearest dumped operands, which the dump lacks.
+void try_missing_operands(const Question& question, Search& search);
+/// Returns whether a candidate with this name is of such a value.
+bool in_missing_operand(std::string_view candidate);
 
 }  // namespace shardproof::diagnosis

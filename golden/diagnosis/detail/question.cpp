@@ -196,6 +196,12 @@ bool Question::source(const std::string& id) const {
   return place_in_run(replay_->place_of(id)) < place_in_run(place_);
 }
 
+const Step& Question::step_of(const std::string& id) const {
+  const auto known = steps_->find(id);
+  if (known != steps_->end()) return known->second;
+  return steps_->emplace(id, Step(*replay_, id, false)).first->second;
+}
+
 std::string Question::id_of(std::string_view name) const {
   return checkpoint_id(place_.pass, place_.layer, name, config().rows.get());
 }

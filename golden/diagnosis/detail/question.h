@@ -62,6 +62,8 @@ class Question {
 
   bounds::Derivation& replay() const { return *replay_; }
   const Step& step() const { return *step_; }
+  /// Returns the step of another value.
+  const Step& step_of(const std::string& id) const;
   /// Holds what contraction_of() has found.
   struct Contractions {
     bool known = false;
@@ -170,6 +172,8 @@ class Question {
 
   bounds::Derivation* replay_;
   std::shared_ptr<const Step> step_;
+  std::shared_ptr<std::map<std::string, Step>> steps_ =
+      std::make_shared<std::map<std::string, Step>>();
   std::shared_ptr<Contractions> contractions_ = std::make_shared<Contractions>();
   std::string id_;
   bounds::Derivation::Place place_;

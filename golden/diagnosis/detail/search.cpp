@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "golden/bounds/number/fit.h"
 #include "golden/diagnosis/detail/chips.h"
@@ -95,7 +96,7 @@ void Search::turn_back(const Question& question) {
 }
 
 bool Search::wants(const Candidate& candidate) const {
-  return !only_ ||
+  return !only_ || redirected_ ||
          std::find(only_->begin(), only_->end(), name_of(*question_, candidate)) != only_->end();
 }
 
@@ -147,6 +148,12 @@ std::optional<Search::Measured> Search::measure(const Question& q, const Candida
 }
 
 void Search::consider(Candidate candidate) {
+  if (redirected_) {
+    const auto to = std::exchange(redirected_, nullptr);
+    to(std::move(candidate));
+    redirected_ = to;
+    return;
+  }
   if (!wants(candidate)) return;
   if (only_) return try_here(candidate);
   const double scale = question_->scale() > 0 ? question_->scale() : 1.0;

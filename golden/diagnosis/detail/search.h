@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,6 +34,9 @@ class Search {
   /// Returns whether a candidate is to be tried; check it first if its prediction is expensive.
   bool wants(const Candidate& candidate) const;
   void consider(Candidate candidate);
+  /// Until called with an empty function, candidates are those of another value: each goes to `to`,
+  /// which considers what follows from it for this one.
+  void redirect(std::function<void(Candidate)> to) { redirected_ = std::move(to); }
   /// Returns whether a candidate explains the value, on all chips or on the wrong ones only.
   bool explained() const { return !explaining_.empty(); }
   /// Returns whether a candidate explains the value on all chips.
@@ -94,6 +98,7 @@ class Search {
   bool cut_ = false;                              // under another cut than given
   std::optional<std::vector<std::string>> only_;  // if set, only these names are tried
   Trials trials_;
+  std::function<void(Candidate)> redirected_;
 };
 
 }  // namespace shardproof::diagnosis

@@ -73,14 +73,15 @@ TextLine Step::term() const {
   return line;
 }
 
-/// Values of keys have checkpoints. Of a text's lines those are operands that the dump has, or that
-/// are stored; others belong to the steps that read them.
+/// Values of keys are checkpoints, operands whether the dump has them or not. Of a text's lines
+/// those are operands that the dump has, or that are stored; others belong to the steps that read
+/// them.
 bool Step::is_operand(const std::string& name) const {
   if (name == "in") return true;
   if (graph_->positional(name)) return false;
   if (graph_->of_keys()) {
-    const ValueRow* const row = value_row(name);
-    return row != nullptr && row->kind == ValueKind::checkpoint;
+    const ValueRow* const of_keys = value_row(name);
+    if (of_keys == nullptr || of_keys->kind != ValueKind::checkpoint) return false;
   }
   if (derivation_.dumped(graph_->lines().id_of_operand(place_, name))) return true;
   const std::set<std::string> indicators =
@@ -88,6 +89,7 @@ bool Step::is_operand(const std::string& name) const {
   if (unmasked_ && std::any_of(indicators.begin(), indicators.end(),
                                [&](const std::string& of) { return graph_->positional(of); }))
     return false;
+  if (graph_->of_keys()) return true;
   // What the flat form splits off is no value of the text's own.
   const bool named = std::any_of(
       std::begin(kTextSections), std::end(kTextSections), [&](const TextSection section) {
@@ -160,6 +162,7 @@ class Step::Run {
     at_.positions = tokens.positions;
     at_.tokens = tokens.tokens;
     at_.section = TextSection::layer;
+    shorten_tables();
     at_.layer = step.place_.layer;
     std::vector<std::int64_t> slots(at(at_.extents['M']));
     std::iota(slots.begin(), slots.end(), 0);
@@ -194,6 +197,35 @@ class Step::Run {
     return v;
   }
 
+  /// Of tables of rotations only the rows of the pass's positions are read, of thousands.
+  void shorten_tables() {
+    std::int64_t rows = 1;
+    for (const std::int64_t position : at_.positions) rows = std::max(rows, position + 1);
+    const ModelText& text = lines_.text();
+    for (const TextSection section : kTextSections)
+      for (const TextWeight& table : text.section(section).weights) {
+        if (!oracle::graph::turns(table)) continue;
+        bool others = false;
+        for (const TextSection in : kTextSections)
+          for (const TextWeight& w : text.section(in).weights)
+            others = others || (!oracle::graph::turns(w) &&
+                                w.letters.find(table.letters[0]) != w.letters.npos);
+        std::int64_t& extent = at_.extents[table.letters[0]];
+        if (!others) extent = std::min(extent, rows);
+      }
+  }
+
+  /// Returns the first rows of a table, as many as are read.
+  std::shared_ptr<const Tensor> rows_read(std::shared_ptr<const Tensor> table,
+                                          const TextWeight& weight) const {
+    const std::int64_t rows = at_.extents.at(weight.letters[0]);
+    if (table == nullptr || !oracle::graph::turns(weight) || table->shape[0] <= rows) return table;
+    Tensor first{{rows, table->shape[1]}, {}};
+    first.data.assign(table->data.begin(),
+                      table->data.begin() + static_cast<std::ptrdiff_t>(rows * table->shape[1]));
+    return std::make_shared<const Tensor>(std::move(first));
+  }
+
   /// Brings what a line reads under its name; a number stays a word.
   void need(const std::string& name) {
     if (names_.contains(name)) return;
@@ -208,8 +240,8 @@ class Step::Run {
           other != change_.weights.end()
               ? std::shared_ptr<const Tensor>(std::shared_ptr<void>(), &other->second)
               : step_.derivation_.weights().find(id);
-      names_[name] =
-          oracle::graph::weight_of<IntervalMath>(stored, lines_.text(), sizes_, as, id, shape);
+      names_[name] = oracle::graph::weight_of<IntervalMath>(rows_read(stored, as), lines_.text(),
+                                                            sizes_, as, id, shape);
       return;
     }
     const TextLine* const line = lines_.line_of({plan_.name, step_.place_.layer, name});
@@ -218,7 +250,7 @@ class Step::Run {
     const bool cache = line != nullptr && is_call(line->expression, ModelOp::append);
     Value v = value_of(cache ? with_prefix(*line, id) : read(id),
                        line == nullptr ? "BLE" : line->letters);
-    if (line != nullptr) mark(*line, v);
+    if (line != nullptr && !change_.with_masked.contains(id)) mark(*line, v);
     names_[name] = std::move(v);
   }
 

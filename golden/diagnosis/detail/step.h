@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -75,8 +76,9 @@ class Step {
     std::optional<PassPlan> pass = std::nullopt;
     std::optional<bounds::DeclaredArithmetic> declared = std::nullopt;
     std::map<std::string, double> numbers = {};
-    Formulas formulas = {};    ///< by the name of the line
-    bool other_pairs = false;  ///< tables of rotations have the other order of pairs
+    Formulas formulas = {};                  ///< by the name of the line
+    bool other_pairs = false;                ///< tables of rotations have the other order of pairs
+    std::set<std::string> with_masked = {};  ///< values read with what masks hide
   };
   /// Returns the value that follows from the operands under a change. Throws Error("bounds_c1",
   /// ...) if a line reads what is one position earlier.

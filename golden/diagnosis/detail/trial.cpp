@@ -82,9 +82,19 @@ bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor
 }
 
 bounds::IntervalTensor Replaced::expected(const std::string& id) {
-  return Step(q_.replay(), id, false)
-      .under(
-          {}, [this](const std::string& of) -> const auto& { return value(of); });
+  return q_.step_of(id).under(
+      {.with_masked = masked_}, [this](const std::string& of) -> const auto& { return value(of); });
+}
+
+bool Replaced::follows(const std::string& id) {
+  if (const auto known = follows_.find(id); known != follows_.end()) return known->second;
+  const bounds::Derivation& replay = q_.replay();
+  const bounds::Derivation::Place place = replay.place_of(id);
+  bool any = false;
+  if (!replay.dumped(id) && place.pass == q_.place().pass)
+    for (const std::string& of : q_.step_of(id).operands())
+      any = any || values_.contains(of) || follows(of);
+  return follows_[id] = any;
 }
 
 const bounds::IntervalTensor& Replaced::value(const std::string& id) {
@@ -92,7 +102,8 @@ const bounds::IntervalTensor& Replaced::value(const std::string& id) {
   const bounds::Derivation& replay = q_.replay();
   const bounds::Derivation::Place place = replay.place_of(id);
   // What another layer or pass lacks is not made of what is replaced here.
-  if (replay.dumped(id) || place.pass != q_.place().pass || id == "in") return q_.value(id);
+  if (replay.dumped(id) || place.pass != q_.place().pass || id == "in" || !follows(id))
+    return q_.value(id);
   return values_[id] = expected(id).rounded(replay.format_at(place));
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,15 +63,23 @@ bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor
 class Replaced {
  public:
   explicit Replaced(const Question& question) : q_(question) {}
-  void put(const std::string& id, bounds::IntervalTensor value) { values_[id] = std::move(value); }
+  /// `masked`: the value is read with what masks hide, which is not 0.
+  void put(const std::string& id, bounds::IntervalTensor value, bool masked = false) {
+    values_[id] = std::move(value);
+    if (masked) masked_.insert(id);
+  }
   /// Returns what the operands of a value imply; those that the dump lacks follow in turn.
   bounds::IntervalTensor expected(const std::string& id);
 
  private:
   const bounds::IntervalTensor& value(const std::string& id);
+  /// Returns whether a value that the dump lacks is computed from a replaced one.
+  bool follows(const std::string& id);
 
   const Question& q_;
   std::map<std::string, bounds::IntervalTensor> values_;
+  std::map<std::string, bool> follows_;
+  std::set<std::string> masked_;
 };
 
 /// Returns whether a value follows once `values` replace the dump's own; false if not dumped.
