@@ -2,7 +2,7 @@
 
 sources.py list FOLDER prints their paths. sources.py alone FOLDER UNITY PCH PART prints the commands
 that only parse each, but for the first source of each of those that the build folder UNITY compiles as
-one, and each header that has a unit of its own; of these one in three, which the number PART chooses
+one, and each header that has a unit of its own; of these one in four, which the number PART chooses
 by their names. What many of them include is precompiled into the
 folder PCH, and used for those that include all of it: each source sees what it includes, no more."""
 import json
@@ -98,7 +98,7 @@ def alone(folder, unity, pch, part):
     first = {re.search(r'#include "(\S+)"', Path(file).read_text())[1]
              for file, _, _ in units(unity) if "/Unity/" in file}
     all_units = [unit for unit in units(folder, headers=True) if unit[0] not in first and
-                 zlib.crc32(Path(unit[0]).name.encode()) % 3 == int(part) % 3]
+                 zlib.crc32(Path(unit[0]).name.encode()) % 4 == int(part) % 4]
     usual = Counter(tuple(flags(own)) for _, _, own in all_units).most_common(1)[0][0]
     with_usual = [own for _, _, own in all_units if tuple(flags(own)) == usual]
     known = {}
