@@ -15,7 +15,8 @@ namespace shardproof::diagnosis {
 namespace {
 
 using bounds::IntervalTensor;
-/// The most products of weights that all candidates of one value are followed through.
+/// The most products with weights, and numbers, that all candidates of one value are followed
+/// through.
 constexpr double kProducts = 0x1p28;
 constexpr std::string_view kLacking = ", which the dump lacks";
 
@@ -41,7 +42,8 @@ std::vector<std::string> missing_operands(const Question& q) {
   return all;
 }
 
-/// Returns how many products with weights the value and its missing operands are made of.
+/// Returns how many products with weights the value and its missing operands are made of, and how
+/// many numbers these have.
 double products_of(const Question& q, const std::vector<std::string>& missing) {
   double products = 0.0;
   const auto add = [&](const Step& step) {
@@ -52,7 +54,10 @@ double products_of(const Question& q, const std::vector<std::string>& missing) {
           static_cast<double>(pass.batch() * pass.L);
   };
   add(q.step());
-  for (const std::string& id : missing) add(q.step_of(id));
+  for (const std::string& id : missing) {
+    add(q.step_of(id));
+    products += static_cast<double>(q.replay().value(id).size());
+  }
   return products;
 }
 
