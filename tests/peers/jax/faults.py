@@ -44,7 +44,7 @@ FAULTS = {
     "local-norm": Fault("the norm has the mean square of a chip's own block of E",
                         "prefill.c0.layer1.norm", ("local statistics",)),
     "lookup-unmasked": Fault("chips that do not have a token's row add one that they have",
-                             "prefill.c0.embed", ()),
+                             "prefill.c0.embed", ("rows of other shards",)),
     "axis-order": Fault("w_up and its bias are cut over z and y, where y and z are meant",
                         "prefill.c0.layer1.up", ("axes in another order",), "yz"),
 }
