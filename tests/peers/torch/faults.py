@@ -247,7 +247,7 @@ FAULTS = (
     Fault("mask off by one", "layer1.attn", ("mask",), after=mask_off_by_one),
     Fault("stale cache slot", "decode.1.layer1.k_cache", ("stale slot",), after=stale_slot),
     Fault("norm over a local part", "layer1.norm", ("local statistics",), before=local_norm),
-    Fault("lookup unmasked", "embed", ("partial sum", "another", "mask", "reduction"),
+    Fault("lookup unmasked", "embed", ("rows of other shards",),
           before=lookup_unmasked),
     Fault("shards permuted", "layer1.ffn_out", ("chunks in another", "another chip's block"),
           before=shards_permuted),
