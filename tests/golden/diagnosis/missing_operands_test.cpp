@@ -1,7 +1,9 @@
 // Faults of values that a dump lacks, found at the value that follows from them; and what is read
 // off the value itself: blocks in any order, positions of tokens, rows of a table.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
