@@ -64,14 +64,14 @@ class Positions : Trial {
 
   /// Notes the tokens of each chip that an offset fits; returns how many are left.
   std::size_t find(std::int64_t offset) {
-    const IntervalTensor value = offset == 0 ? q_.expected() : moved(offset);
+    const Prediction value = q_.logical(offset == 0 ? q_.expected() : moved(offset));
     std::size_t left = 0;
     bool used = false;
     for (int chip = 0; chip < q_.chips(); ++chip) {
       std::vector<bool> fits(tokens_, true), there(tokens_, false);
       for (const std::size_t local : q_.judged(chip)) {
         const std::size_t g = q_.global(chip, local);
-        const bounds::FunctionValue number{value.center[g], value.radius[g], 0.0};
+        const bounds::FunctionValue number = value(chip, local);
         there[g / inner_] = true;
         fits[g / inner_] =
             fits[g / inner_] && !diagnosis::open(number) && q_.fits(chip, local, number);
@@ -125,15 +125,14 @@ class Positions : Trial {
                         const std::size_t g = q.global(chip, local);
                         const auto& by = off[at(chip)][g / inner];
                         if (!by) return {0.0, bounds::kInfinity, 0.0};
-                        const IntervalTensor& value = values.at(*by);
-                        return {value.center[g], value.radius[g], 0.0};
+                        return values.at(*by)(chip, local);
                       },
                       .fitted = true});
   }
 
   std::size_t inner_, tokens_;
   std::vector<std::vector<std::optional<std::int64_t>>> off_;  // by chip and token
-  std::map<std::int64_t, IntervalTensor> values_;
+  std::map<std::int64_t, Prediction> values_;
 };
 
 /// The blocks of a weight of one dim, over some axes, as the value shows them.
@@ -153,14 +152,14 @@ void try_blocks_of(const Question& q, Search& search, const std::string& id, cha
   std::vector<int> found(at(n), -1), turned(at(n));
   for (int by = 0; by < n; ++by) {
     for (int r = 0; r < n; ++r) turned[at(r)] = (r + by) % n;
-    const IntervalTensor value = q.under({.weights = {{id, in_place(turned)}}});
+    const Prediction value = q.logical(q.under({.weights = {{id, in_place(turned)}}}));
     std::vector<bool> fits(at(n), true), there(at(n), false);
     for (int chip = 0; chip < q.chips(); ++chip)
       for (const std::size_t local : q.judged(chip)) {
         const std::size_t g = q.global(chip, local);
         const std::size_t r = g / inner_of(q.shape(), dim) % at(extent) / at(extent / n);
         there[r] = true;
-        fits[r] = fits[r] && q.fits(chip, local, {value.center[g], value.radius[g], 0.0});
+        fits[r] = fits[r] && q.fits(chip, local, value(chip, local));
       }
     for (int r = 0; r < n; ++r)
       if (there[at(r)] && fits[at(r)] && found[at(r)] < 0) found[at(r)] = turned[at(r)];

@@ -119,10 +119,9 @@ class Lookups : Trial {
   /// another.
   void try_blocks_of_rows(const Axes& set, std::size_t chips) {
     const std::size_t of_chip = sum_->terms[0].width / chips;
-    std::vector<std::set<std::size_t>> possible(chips);
     std::set<std::size_t> all;
     for (std::size_t c = 0; c < chips; ++c) all.insert(c);
-    possible.assign(chips, all);
+    std::vector<std::set<std::size_t>> possible(chips, all);
     int wrong = 0;
     while (q_.right(wrong)) ++wrong;
     std::vector<bool> seen(chips, false);
@@ -161,6 +160,8 @@ class Lookups : Trial {
 }  // namespace
 
 void try_lookups(const Question& q, Search& search, const Row&) { Lookups(q, search).run(); }
-void try_fitted_lookups(const Question& q, Search& search) { Lookups(q, search).run_fitted(); }
+void try_fitted_lookups(const Question& q, Search& search, const Row&) {
+  Lookups(q, search).run_fitted();
+}
 
 }  // namespace shardproof::diagnosis

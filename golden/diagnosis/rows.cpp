@@ -305,6 +305,7 @@ const std::vector<Row>& rows() {
       // What is read off the value itself.
       {"chunks in another order", "", 0, norm, fitted_blocks_of(kGain), Stage::last},
       {"chunks in another order", "", 0, sums, try_fitted_weight_blocks, Stage::last},
+      {"chunks in another order", "", 0, sums_stored, try_fitted_lookups, Stage::last},
       {kPosition, "", 0, turns, try_fitted_positions, Stage::last},
       {"partial sum missing", "", 0, sums, try_fitted_sums, Stage::last},
   };

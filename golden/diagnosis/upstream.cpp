@@ -23,7 +23,7 @@ constexpr std::string_view kLacking = ", which the dump lacks";
 using Values = std::vector<std::pair<std::string, IntervalTensor>>;
 
 /// Returns the ids of the values of the layer, which the dump lacks, that the question's follows
-/// from; those that are computed from others of them come first.
+/// from; each comes behind one that is computed from it.
 std::vector<std::string> missing_operands(const Question& q) {
   const bounds::Derivation& replay = q.replay();
   std::vector<std::string> all, open{q.id()};
@@ -69,9 +69,21 @@ bool only_adds(const Expression& e, const std::string& name) {
                      [&](const Expression& arg) { return only_adds(arg, name); });
 }
 
-/// Returns whether the value is a sum of this operand, so that its differences are the operand's.
+/// Returns whether a value that the dump lacks is computed from another one.
+bool reads(const Question& q, const std::string& of, const std::string& id) {
+  if (q.replay().dumped(of) || q.replay().place_of(of).pass != q.place().pass) return false;
+  const std::vector<std::string>& operands = q.step_of(of).operands();
+  return std::any_of(operands.begin(), operands.end(), [&](const std::string& operand) {
+    return operand == id || reads(q, operand, id);
+  });
+}
+
+/// Returns whether the value is a sum of this operand, and no other addend is computed from it, so
+/// that its differences are the operand's.
 bool is_addend(const Question& q, const std::string& id) {
   const std::vector<TextLine>& lines = q.step_of(q.id()).lines();
+  for (const std::string& other : q.step_of(q.id()).operands())
+    if (other != id && reads(q, other, id)) return false;
   return q.summed().empty() && lines.size() == 1 && q.replay().value(id).shape == q.shape() &&
          only_adds(lines[0].expression, q.replay().place_of(id).name);
 }
@@ -82,11 +94,9 @@ Wrong operand_of(const Question& q, const std::string& id) {
   const ValueRow& row = *value_row(place.name, &q.step().graph().model());
   const IntervalTensor right = q.replay().expected(id);
   const bool adds = is_addend(q, id);
-  Wrong operand{.id = id,
-                .torus = q.torus(),
-                .layout = adds && !q.whole() ? q.layout() : Layout::parse(std::string(row.dims)),
-                .shards = {right.rounded(q.replay().format_at(place)).center},
-                .unlikely = q.likely()};
+  Wrong operand =
+      q.other(id, adds && !q.whole() ? q.layout() : Layout::parse(std::string(row.dims)),
+              {right.rounded(q.replay().format_at(place)).center});
   if (!adds) return operand;
   operand.shards.clear();
   for (int chip = 0; chip < q.chips(); ++chip) {
@@ -136,7 +146,7 @@ void try_values(const Question& q, Search& search, Candidate candidate, const Va
   for (const auto& [id, value] : values)
     names += (names.empty() ? "" : " and ") + q.replay().place_of(id).name;
   candidate.detail +=
-      fmt::format("{}in {}, which the dump lacks", candidate.detail.empty() ? "" : ", ", names);
+      fmt::format("{}in {}{}", candidate.detail.empty() ? "" : ", ", names, kLacking);
   candidate.parameters += 200;
   if (!search.wants(candidate)) return;
   Replaced replaced(q);

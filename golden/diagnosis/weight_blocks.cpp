@@ -301,7 +301,6 @@ void try_weight_blocks(const Question& q, Search& search, const Row&) {
 
 void try_fitted_weight_blocks(const Question& q, Search& search, const Row&) {
   WeightBlocks(q, search).run_fitted();
-  try_fitted_lookups(q, search);
 }
 
 }  // namespace shardproof::diagnosis

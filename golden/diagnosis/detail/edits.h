@@ -91,7 +91,7 @@ void try_statistics(const Question& question, Search& search, const Row& row);
 void try_fitted_weight_blocks(const Question& question, Search& search, const Row& row);
 void try_fitted_positions(const Question& question, Search& search, const Row& row);
 void try_lookups(const Question& question, Search& search, const Row& row);
-void try_fitted_lookups(const Question& question, Search& search);
+void try_fitted_lookups(const Question& question, Search& search, const Row& row);
 void try_operands(const Question& question, Search& search, const Row& row);
 void try_heads(const Question& question, Search& search, const Row& row);
 void try_caches(const Question& question, Search& search, const Row& row);

@@ -196,6 +196,18 @@ bool Question::source(const std::string& id) const {
   return place_in_run(replay_->place_of(id)) < place_in_run(place_);
 }
 
+Wrong Question::other(const std::string& id, const Layout& layout,
+                      std::vector<std::vector<double>> shards) const {
+  return {.id = id,
+          .torus = torus_,
+          .layout = layout,
+          .shards = std::move(shards),
+          .layouts = layouts_,
+          .masked_any = masked_any_,
+          .sound = sound_,
+          .unlikely = likely_};
+}
+
 const Step& Question::step_of(const std::string& id) const {
   const auto known = steps_->find(id);
   if (known != steps_->end()) return known->second;

@@ -62,6 +62,9 @@ class Question {
 
   bounds::Derivation& replay() const { return *replay_; }
   const Step& step() const { return *step_; }
+  /// Returns another value with these shards, of which all else is declared as for this one.
+  Wrong other(const std::string& id, const Layout& layout,
+              std::vector<std::vector<double>> shards) const;
   /// Returns the step of another value.
   const Step& step_of(const std::string& id) const;
   /// Holds what contraction_of() has found.

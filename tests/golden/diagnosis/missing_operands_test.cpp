@@ -91,10 +91,17 @@ TEST_F(MissingOperands, NoiseIsNotExplained) {
   const Planted all(kModel + " seed=31");
   lack({"score", "max", "exp", "denom", "q_rot", "k_rot", "k_cache", "v_cache"});
   Noise noise;
-  for (const double size : {1e-3, 0.1, 1.0})
-    for (const Hypothesis& h : p.ask(
-             kAt + "attn", noise.on(all.value(kAt + "attn"), size * rms(all.value(kAt + "attn")))))
+  const Planted::Value& right = all.value(kAt + "attn");
+  for (int power = -10; power <= 0; power += 5)
+    for (const Hypothesis& h : p.ask(kAt + "attn", noise.on(right, std::ldexp(rms(right), power))))
       EXPECT_FALSE(h.explains) << h.fault << ": " << h.detail;
+  // Nor is what is no number, of the first or the last element.
+  for (const std::size_t place : {std::size_t{0}, right.data.size() - 1}) {
+    Planted::Value nan = right;
+    nan.data[place] = std::nan("");
+    for (const Hypothesis& h : p.ask(kAt + "attn", nan))
+      EXPECT_FALSE(h.explains) << h.fault << ": " << h.detail;
+  }
 }
 
 // Queries and keys are rotated at the same wrong positions; neither alone explains what follows.
