@@ -125,10 +125,26 @@ TEST(LoopedRuns, OfAnotherOrderAreDifferent) {
             }
           }
         }
-  EXPECT_EQ(values, (std::set<std::string>{"q", "gate", "up", "attn_out", "ffn_out", "block_out",
-                                           "q of wq", "k of wk", "v of wv", "gate of w_gate",
-                                           "up of w_up", "attn_out of attn", "ffn_out of hidden",
-                                           "block_out of attn", "block_out of hidden"}));
+  const std::set<std::string> every{"q",
+                                    "gate",
+                                    "up",
+                                    "attn_out",
+                                    "ffn_out",
+                                    "block_out",
+                                    "q of wq",
+                                    "k of wk",
+                                    "v of wv",
+                                    "gate of w_gate",
+                                    "up of w_up",
+                                    "attn_out of attn",
+                                    "ffn_out of hidden",
+                                    "block_out of attn",
+                                    "block_out of hidden"};
+  if (chosen.all())
+    EXPECT_EQ(values, every);
+  else
+    EXPECT_TRUE(!values.empty() &&
+                std::includes(every.begin(), every.end(), values.begin(), values.end()));
 }
 
 // The two rings of a parallel block's block_out: of both terms H and F are gathered over x.

