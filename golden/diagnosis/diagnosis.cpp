@@ -42,6 +42,9 @@ constexpr Kind kKinds[] = {
      "count positions over all tokens of the row, those of earlier passes and chips included"},
     {"scale missing", "apply the scale once"},
     {"scale doubled", "apply the scale once"},
+    {"merge of parts",
+     "weigh each part by the exponential of its own log-sum-exp less the greatest, in the base in "
+     "which it is taken"},
     {"mask", "hide exactly the keys behind the query's own position"},
     {"local statistics", "reduce the statistic over all chips that hold a part of the row"},
     {"rounding", "declare where the program rounds: arithmetic, sums, wire or rounding"},

@@ -46,6 +46,7 @@ bool shows_scores(Q q) {
 bool scores(Q q) { return shows_scores(q) && !of_base2(q); }
 bool scores_of_base2(Q q) { return shows_scores(q) && of_base2(q) && q.step().graph().of_keys(); }
 bool exponentials(Q q) { return exponentiates(q) && !of_base2(q); }
+bool missing_exponentials(Q q) { return exponentiates(q) && !q.replay().dumped(q.id()); }
 bool exponentials_of_base2(Q q) { return exponentiates(q) && of_base2(q); }
 bool is_divisor(const Expression& e, const Step& step) {
   return e.op == ModelOp::div && e.args[1].kind == Expression::Kind::name &&
@@ -280,6 +281,7 @@ const std::vector<Row>& rows() {
       {kAddend, "the maximum is not subtracted", 1, exponentiates, calls_as(without_subtrahend)},
       {kMissing, "not divided by the denominator", 0, divides, calls_as(not_divided)},
       {kDoubled, "divided by the denominator", 0, divides, calls_as(divided_twice)},
+      {"merge of parts", "{}: {}", 0, missing_exponentials, try_merges},
       {"stale slot", "", 0, appends, try_caches},
       // Roundings. Partial sums are rounded separately.
       {kRounding, "the result is rounded to bf16", 5, wider, result_as(NumberFormat::bf16)},
