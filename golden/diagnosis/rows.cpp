@@ -310,6 +310,7 @@ const std::vector<Row>& rows() {
       {"chunks in another order", "", 0, sums_stored, try_fitted_lookups, Stage::last},
       {kPosition, "", 0, turns, try_fitted_positions, Stage::last},
       {"partial sum missing", "", 0, sums, try_fitted_sums, Stage::last},
+      {"stale slot", "attention reads {} of {}", 0, stored, try_reads, Stage::last},
   };
   return kRows;
 }
