@@ -40,6 +40,8 @@ constexpr Kind kKinds[] = {
     {"stale slot", "write the pass's keys and values into their slots before they are read"},
     {"position off",
      "count positions over all tokens of the row, those of earlier passes and chips included"},
+    {"token of a shard",
+     "compare the largest logits of all shards, and add a shard's first id to an index within it"},
     {"scale missing", "apply the scale once"},
     {"scale doubled", "apply the scale once"},
     {"merge of parts",
