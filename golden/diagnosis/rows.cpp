@@ -20,6 +20,7 @@ constexpr const char *kConvention = "convention", *kMissing = "scale missing",
 // Where: what the value's step is.
 bool any(Q) { return true; }
 bool stored(Q q) { return !q.raw(); }
+bool shown(Q q) { return q.replay().dumped(q.id()); }
 bool sums(Q q) { return contraction_of(q) != nullptr; }
 bool looks_up(Q q) { return q.step().calls(ModelOp::gather); }
 bool multiplies(Q q) { return sums(q) && !looks_up(q); }
@@ -310,6 +311,12 @@ const std::vector<Row>& rows() {
       {"chunks in another order", "", 0, sums_stored, try_fitted_lookups, Stage::last},
       {kPosition, "", 0, turns, try_fitted_positions, Stage::last},
       {"partial sum missing", "", 0, sums, try_fitted_sums, Stage::last},
+      {kFactor, "times {}", 0, stored, try_factor, Stage::last},
+      {"gathered along another dim", "chips' blocks of {}, {} of them, are gathered before dim 0",
+       0, shown, try_views, Stage::last},
+      {"sum of unlike rows", "{}: partial sums of {} along {}", 0, sums_stored, try_unlike_rows,
+       Stage::last},
+      {"other frequencies", "{}", 0, turns, try_frequencies, Stage::last},
       {"stale slot", "attention reads {} of {}", 0, stored, try_reads, Stage::last},
   };
   return kRows;
