@@ -1,0 +1,151 @@
+// Sums of unlike rows, buffers gathered before another dim, rotations by other frequencies.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/golden/diagnosis/planted.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+class UnlikeRows : public testing::Test {
+ protected:
+  /// A product whose blocks' partial sums are those of off(block) rows before, along L or B.
+  Planted::Said off(const std::string& id, const std::string& operand, const std::string& matrix,
+                    int blocks, bool along_L, const std::function<int(int)>& rows,
+                    const std::string& plus = "") {
+    const Shape& shape = p.value(id).shape;
+    const auto B = static_cast<std::size_t>(shape[0]), L = static_cast<std::size_t>(shape[1]),
+               width = p.value(id).data.size() / B / L;
+    const auto parts = p.parts(operand, matrix, blocks);
+    Planted::Value sum = scaled(parts[0], 0.0);
+    for (int r = 0; r < blocks; ++r)
+      for (std::size_t i = 0; i < sum.data.size(); ++i) {
+        const std::size_t b = i / width / L, l = i / width % L, by = at(rows(r));
+        const std::size_t from = along_L ? b * L + (l + L - by) % L : (b + B - by) % B * L + l;
+        sum.data[i] += parts[at(r)].data[from * width + i % width];
+      }
+    if (!plus.empty())
+      for (std::size_t i = 0; i < sum.data.size(); ++i)
+        sum.data[i] += p.weight(plus).data[i % width];
+    return p.ask(id, sum);
+  }
+
+  Planted p{kModel + " seed=41"};
+};
+
+TEST_F(UnlikeRows, OfHalfTheBlocksOfEveryOtherAndOfOne) {
+  const auto expect = [&](const Planted::Said& said, const std::string& words) {
+    ASSERT_FALSE(said.empty()) << words;
+    EXPECT_TRUE(said[0].explains && said[0].fault == "sum of unlike rows") << text(said);
+    EXPECT_EQ(said[0].detail, words);
+  };
+  const auto gate = [&](int blocks, bool along_L, const std::function<int(int)>& rows) {
+    return off(kGate, kAt + "norm", "layer1.w_gate", blocks, along_L, rows);
+  };
+  for (const int by : {1, 2}) {
+    const auto half = [by](int r) { return r >= 2 ? by : 0; };
+    expect(gate(4, true, half),
+           fmt::format("E_x: partial sums of the second half of the blocks are off by {} along L",
+                       by));
+    expect(gate(4, true, [by](int r) { return r % 2 * by; }),
+           fmt::format("E_x: partial sums of every other block are off by {} along L", by));
+    for (const int of : {0, 3})
+      expect(gate(4, true, [=](int r) { return r == of ? by : 0; }),
+             fmt::format("E_x: partial sums of block {} are off by {} along L", of, by));
+  }
+  expect(gate(3, true, [](int r) { return r; }),
+         "E_z: partial sums of block r are r times off by 1 along L");
+  // Halves over x and over y are the same ones.
+  expect(gate(2, false, [](int r) { return r == 1 ? 3 : 0; }),
+         "E_x: partial sums of the second half of the blocks are off by 3 along B");
+}
+
+TEST_F(UnlikeRows, OfTheRightRowsAreRight) {
+  expect_right(off(kGate, kAt + "norm", "layer1.w_gate", 4, true, [](int) { return 0; }));
+}
+
+class GatheredBuffers : public testing::Test {
+ protected:
+  /// The buffer [n, dims before, a block's part of dim d, dims after], read in the value's shape.
+  static Planted::Value viewed(const Planted::Value& v, std::size_t d, std::size_t n) {
+    std::size_t outer = 1, inner = 1;
+    for (std::size_t i = 0; i < v.shape.size(); ++i)
+      (i < d ? outer : inner) *= i == d ? 1 : static_cast<std::size_t>(v.shape[i]);
+    const std::size_t part = static_cast<std::size_t>(v.shape[d]) / n;
+    Planted::Value y = v;
+    std::size_t to = 0;
+    for (std::size_t r = 0; r < n; ++r)
+      for (std::size_t o = 0; o < outer; ++o)
+        for (std::size_t k = 0; k < part; ++k)
+          for (std::size_t i = 0; i < inner; ++i)
+            y.data[to++] = v.data[((o * n + r) * part + k) * inner + i];
+    return y;
+  }
+
+  Planted p{kModel + " seed=42"};
+};
+
+TEST_F(GatheredBuffers, BeforeDimZero) {
+  struct Gathered {
+    std::string id;
+    std::size_t dim, blocks;
+    char letter;
+  };
+  for (const auto& [id, dim, n, letter] : {Gathered{"prefill.c1.logits", 1, 4, 'V'},
+                                           {"prefill.c1.logits", 1, 3, 'V'},
+                                           {kGate, 2, 2, 'F'},
+                                           {kGate, 2, 12, 'F'},
+                                           {kAt + "attn", 2, 8, 'H'},
+                                           {kAt + "attn", 3, 4, 'Q'}}) {
+    const auto said = p.ask(id, viewed(p.value(id), dim, n));
+    expect_first(said, fmt::format("gathered along another dim: chips' blocks of {}, {} of them, "
+                                   "are gathered before dim 0",
+                                   letter, n));
+  }
+}
+
+class Rotations : public testing::Test {
+ protected:
+  Planted::Said turned(const std::string& name, double theta, double width) {
+    const std::string id = kPass + name;
+    const Planted::Value& x = p.value(id);
+    const auto L = static_cast<std::size_t>(x.shape[1]), Q = at(x.shape.back()),
+               heads = static_cast<std::size_t>(x.shape[2]);
+    Planted::Value y = x;
+    for (std::size_t i = 0; i < x.data.size(); ++i) {
+      const auto position = static_cast<double>(i / Q / heads % L);
+      const std::size_t j = i % Q % (Q / 2), first = i - i % Q + j;
+      const double angle = position * std::pow(theta, -2.0 * static_cast<double>(j) / width);
+      const double c = std::cos(angle), s = std::sin(angle);
+      y.data[i] = i % Q < Q / 2 ? x.data[i] * c - x.data[first + Q / 2] * s
+                                : x.data[i] * c + x.data[first] * s;
+    }
+    return p.ask(kPass + name + "_rot", y);
+  }
+
+  static inline const std::string kPass = "prefill.c0.layer1.";
+  Planted p{"model=llama,layers=2,E=16,F=24,H=4,K=2,Q=8,V=48 batch=2 prompt=7 gen=1 seed=43"};
+};
+
+TEST_F(Rotations, ByOtherFrequencies) {
+  for (const char* name : {"q", "k"}) {
+    expect_right(turned(name, 1e4, 8));
+    for (const double theta : {5e5, 1e6, 1e3, 7.5e4, 2e5})
+      expect_first(turned(name, theta, 8),
+                   fmt::format("other frequencies: those of theta {:g}, not of 10000", theta));
+    for (const int width : {4, 16})
+      expect_first(turned(name, 1e4, width),
+                   fmt::format("other frequencies: those of {} channels, not of 8", width));
+    // A theta that nobody has, and widths that no head has.
+    expect_unexplained(turned(name, 12345.0, 8), name);
+    expect_unexplained(turned(name, 1e4, 10), name);
+  }
+}
+
+}  // namespace
+}  // namespace shardproof::diagnosis
