@@ -32,8 +32,9 @@ std::vector<Parts> parts_of(const PassPlan& pass, std::size_t slots) {
     const std::size_t extent = (slots + n - 1) / n;
     all.push_back({n, fmt::format("{} parts, slot m in part m mod {}", n, n),
                    [n](std::size_t m) { return m % n; }});
-    all.push_back({n, fmt::format("{} parts of {} slots", n, extent),
-                   [extent](std::size_t m) { return m / extent; }});
+    if ((slots + extent - 1) / extent == n)  // otherwise they are fewer parts
+      all.push_back({n, fmt::format("{} parts of {} slots", n, extent),
+                     [extent](std::size_t m) { return m / extent; }});
   }
   return all;
 }

@@ -163,6 +163,19 @@ TEST_F(FusedAttention, MergesOfParts) {
     }
 }
 
+// Of six slots 4 in equal ranges would be 3: each partition is tried once.
+TEST_F(FusedAttention, MergesOfEachPartitionAreTriedOnce) {
+  const auto all = with([](const Numbers& s) {
+    return merged(
+        s, 3, [](std::size_t m) { return m / 2; },
+        [](const auto&, const auto&, std::size_t) { return 1.0; });
+  });
+  std::size_t merges = 0;
+  for (const Hypothesis& h : all)
+    merges += h.detail.find("parts of 2 slots") != std::string::npos ? 1U : 0U;
+  EXPECT_EQ(merges, 1U) << text(all);
+}
+
 // The slots before the pass's own are a part, as of a chunk that attends to what was before it.
 TEST_F(FusedAttention, MergesOfWhatWasBeforeAndOwn) {
   expect_first(with([](const Numbers& s) {

@@ -65,6 +65,26 @@ TEST_F(UnlikeRows, OfHalfTheBlocksOfEveryOtherAndOfOne) {
          "E_x: partial sums of the second half of the blocks are off by 3 along B");
 }
 
+// Of two products only one adds other rows.
+TEST_F(UnlikeRows, OfOneOfTwoProducts) {
+  const std::string id = kAt + "block_out";
+  const auto whole = p.product(kAt + "attn", "layer1.wo");
+  const auto parts = p.parts(kAt + "hidden", "layer1.w_out", 4);
+  Planted::Value sum = whole;
+  const std::size_t E = 48, L = 3;
+  for (std::size_t r = 0; r < 4; ++r)
+    for (std::size_t i = 0; i < sum.data.size(); ++i) {
+      const std::size_t b = i / E / L, l = (i / E % L + (r >= 2 ? 2 : 0)) % L;
+      sum.data[i] += parts[r].data[(b * L + l) * E + i % E];
+    }
+  const auto said = p.ask(id, sum);
+  ASSERT_FALSE(said.empty());
+  EXPECT_EQ(said[0].fault + ": " + said[0].detail,
+            "sum of unlike rows: F_x: partial sums of the second half of the blocks are off by 1 "
+            "along L")
+      << text(said);
+}
+
 TEST_F(UnlikeRows, OfTheRightRowsAreRight) {
   expect_right(off(kGate, kAt + "norm", "layer1.w_gate", 4, true, [](int) { return 0; }));
 }
@@ -111,16 +131,18 @@ TEST_F(GatheredBuffers, BeforeDimZero) {
 
 class Rotations : public testing::Test {
  protected:
-  Planted::Said turned(const std::string& name, double theta, double width) {
+  Planted::Said turned(const std::string& name, double theta, double width, bool of_f32 = false) {
     const std::string id = kPass + name;
     const Planted::Value& x = p.value(id);
+    const auto f32 = [&](double v) { return of_f32 ? static_cast<float>(v) : v; };
     const auto L = static_cast<std::size_t>(x.shape[1]), Q = at(x.shape.back()),
                heads = static_cast<std::size_t>(x.shape[2]);
     Planted::Value y = x;
     for (std::size_t i = 0; i < x.data.size(); ++i) {
       const auto position = static_cast<double>(i / Q / heads % L);
       const std::size_t j = i % Q % (Q / 2), first = i - i % Q + j;
-      const double angle = position * std::pow(theta, -2.0 * static_cast<double>(j) / width);
+      const double angle =
+          f32(position * f32(std::pow(theta, -2.0 * static_cast<double>(j) / width)));
       const double c = std::cos(angle), s = std::sin(angle);
       y.data[i] = i % Q < Q / 2 ? x.data[i] * c - x.data[first + Q / 2] * s
                                 : x.data[i] * c + x.data[first] * s;
@@ -129,7 +151,7 @@ class Rotations : public testing::Test {
   }
 
   static inline const std::string kPass = "prefill.c0.layer1.";
-  Planted p{"model=llama,layers=2,E=16,F=24,H=4,K=2,Q=8,V=48 batch=2 prompt=7 gen=1 seed=43"};
+  Planted p{"model=llama,layers=2,E=16,F=24,H=4,K=2,Q=8,V=48 batch=1 prompt=60 gen=1 seed=43"};
 };
 
 TEST_F(Rotations, ByOtherFrequencies) {
@@ -141,6 +163,8 @@ TEST_F(Rotations, ByOtherFrequencies) {
     for (const int width : {4, 16})
       expect_first(turned(name, 1e4, width),
                    fmt::format("other frequencies: those of {} channels, not of 8", width));
+    // Angles that were rounded.
+    expect_first(turned(name, 5e5, 8, true), "other frequencies: those of theta 500000");
     // A theta that nobody has, and widths that no head has.
     expect_unexplained(turned(name, 12345.0, 8), name);
     expect_unexplained(turned(name, 1e4, 10), name);
