@@ -17,9 +17,11 @@ class Reader {
   std::vector<Fault> faults;
 
   void read(std::string_view text) {
+    std::size_t number = 0;
     for (const std::string_view line : split(text, "\n")) {
-      ++number_;
+      ++number;
       if (line.empty() || line.front() == '#') continue;
+      number_ = number;
       line_ = line;
       const std::string_view key = line.substr(0, line.find(' '));
       const std::string_view rest = trim(line.substr(key.size()));

@@ -181,8 +181,8 @@ void add_golden(CLI::App& app, Action& chosen) {
   two->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   two->footer(
       "First the sha256 sum of every file; then each golden is made anew by the\n"
-      "unsharded model, and run sharded by its own programs. Of a zoo of faulty dumps\n"
-      "(docs/zoo.md) each is judged: its first divergence and cause must be those listed.\n"
+      "unsharded model, and run sharded by its own programs. Each faulty dump of a zoo\n"
+      "(docs/zoo.md) is judged: first divergence and cause must be those listed.\n"
       "Exit codes: 0 all equal, 1 one is not, 2 bad input: also a file that has another\n"
       "sum, is missing, or is not listed.\n"
       "Example: shardproof golden check --released");
