@@ -20,6 +20,7 @@ constexpr const char *kConvention = "convention", *kMissing = "scale missing",
 // Where: what the value's step is.
 bool any(Q) { return true; }
 bool stored(Q q) { return !q.raw(); }
+bool shown(Q q) { return q.replay().dumped(q.id()); }
 bool sums(Q q) { return contraction_of(q) != nullptr; }
 bool looks_up(Q q) { return q.step().calls(ModelOp::gather); }
 bool multiplies(Q q) { return sums(q) && !looks_up(q); }
@@ -46,6 +47,7 @@ bool shows_scores(Q q) {
 bool scores(Q q) { return shows_scores(q) && !of_base2(q); }
 bool scores_of_base2(Q q) { return shows_scores(q) && of_base2(q) && q.step().graph().of_keys(); }
 bool exponentials(Q q) { return exponentiates(q) && !of_base2(q); }
+bool missing_exponentials(Q q) { return exponentiates(q) && !q.replay().dumped(q.id()); }
 bool exponentials_of_base2(Q q) { return exponentiates(q) && of_base2(q); }
 bool is_divisor(const Expression& e, const Step& step) {
   return e.op == ModelOp::div && e.args[1].kind == Expression::Kind::name &&
@@ -280,6 +282,7 @@ const std::vector<Row>& rows() {
       {kAddend, "the maximum is not subtracted", 1, exponentiates, calls_as(without_subtrahend)},
       {kMissing, "not divided by the denominator", 0, divides, calls_as(not_divided)},
       {kDoubled, "divided by the denominator", 0, divides, calls_as(divided_twice)},
+      {"merge of parts", "{}: {}", 0, missing_exponentials, try_merges},
       {"stale slot", "", 0, appends, try_caches},
       // Roundings. Partial sums are rounded separately.
       {kRounding, "the result is rounded to bf16", 5, wider, result_as(NumberFormat::bf16)},
@@ -308,6 +311,13 @@ const std::vector<Row>& rows() {
       {"chunks in another order", "", 0, sums_stored, try_fitted_lookups, Stage::last},
       {kPosition, "", 0, turns, try_fitted_positions, Stage::last},
       {"partial sum missing", "", 0, sums, try_fitted_sums, Stage::last},
+      {kFactor, "times {}", 0, stored, try_factor, Stage::last},
+      {"gathered along another dim", "chips' blocks of {}, {} of them, are gathered before dim 0",
+       0, shown, try_views, Stage::last},
+      {"sum of unlike rows", "{}: partial sums of {} along {}", 0, sums_stored, try_unlike_rows,
+       Stage::last},
+      {"other frequencies", "{}", 0, turns, try_frequencies, Stage::last},
+      {"stale slot", "attention reads {} of {}", 0, stored, try_reads, Stage::last},
   };
   return kRows;
 }

@@ -204,6 +204,12 @@ void try_missing_operands(const Question& q, Search& search) {
   }
   for (auto& [name, tried] : of_turned)
     if (tried.second.size() > 1) try_values(q, search, tried.first, tried.second);
+  for (const Row& row : rows())
+    for (const std::string& id : missing)
+      if (row.fault == kFactor && left > 0 && !search.explained_everywhere())
+        left -= products *
+                try_fitted_factor(q, search, row, id,
+                                  fmt::format(", in {}{}", q.replay().place_of(id).name, kLacking));
 }
 
 }  // namespace shardproof::diagnosis

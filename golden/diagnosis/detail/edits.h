@@ -94,8 +94,19 @@ void try_lookups(const Question& question, Search& search, const Row& row);
 void try_fitted_lookups(const Question& question, Search& search, const Row& row);
 void try_operands(const Question& question, Search& search, const Row& row);
 void try_heads(const Question& question, Search& search, const Row& row);
+void try_merges(const Question& question, Search& search, const Row& row);
+void try_views(const Question& question, Search& search, const Row& row);
+void try_unlike_rows(const Question& question, Search& search, const Row& row);
+void try_frequencies(const Question& question, Search& search, const Row& row);
+void try_factor(const Question& question, Search& search, const Row& row);
+void try_reads(const Question& question, Search& search, const Row& row);
 void try_caches(const Question& question, Search& search, const Row& row);
 
+inline constexpr std::string_view kFactor = "another factor";
+/// Tries the value that follows if this one, or an operand that the dump lacks, is times a number,
+/// which is fitted; `where` ends the words. Returns how often the value was computed.
+int try_fitted_factor(const Question& question, Search& search, const Row& row,
+                      const std::string& id, const std::string& where);
 /// Faults of values between this one and its nearest dumped operands, which the dump lacks.
 void try_missing_operands(const Question& question, Search& search);
 /// Returns whether a candidate with this name is of such a value.

@@ -4,6 +4,7 @@
 
 #include "golden/compare/block_map.h"
 #include "golden/trace/reference/reference.h"
+#include "golden/trace/verdict/token_faults.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
 
@@ -132,6 +133,8 @@ std::vector<const Row*> others_of(const Verdict& verdict, const Values& values,
 std::vector<diagnosis::Hypothesis> diagnosed(const Verdict& verdict, const Values& values,
                                              const Claim& claim, Reference& reference) {
   if (!verdict.first) return {};
+  if (values.dumped[verdict.rows[*verdict.first].dumped].subject.meaning == Meaning::token)
+    return token_faults(values, claim, reference);
   const Sound follows = sound(verdict, values);
   const auto asked = [&](const Row& row) {
     auto wrong = wrong_value(values.dumped[row.dumped], values, claim.source_case.torus,

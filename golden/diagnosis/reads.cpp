@@ -1,0 +1,170 @@
+// Attention that reads other contents of its caches than the dump shows.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "golden/diagnosis/detail/edits.h"
+#include "golden/diagnosis/detail/trial.h"
+#include "weights/base/detail/index.h"
+#include "weights/base/error.h"
+#include "weights/model/registry.h"
+
+namespace shardproof::diagnosis {
+namespace {
+
+using bounds::IntervalTensor;
+using Ids = std::vector<std::string>;
+
+/// The most numbers that all candidates of one value are computed from.
+constexpr double kNumbers = 0x1p28;
+
+bool is_cache(const Question& q, const std::string& id) {
+  const TextLine* const line = q.step().graph().lines().line_of(q.replay().place_of(id));
+  return line != nullptr && line->letters.starts_with("BM") &&
+         is_call(line->expression, ModelOp::append);
+}
+
+class Reads {
+ public:
+  Reads(const Question& q, Search& search, const Row& row) : q_(q), search_(search), row_(row) {
+    find(q.id());
+    if (caches_.empty()) return;
+    const Shape& shape = q.value(caches_[0]).shape;
+    B_ = shape[0], M_ = shape[1];
+    for (const std::string& id : caches_) {
+      const Shape& of = q.value(id).shape;
+      if (of[0] != B_ || of[1] != M_) {
+        caches_.clear();
+        return;
+      }
+      numbers_ += static_cast<double>(q.expected().size() * static_cast<std::size_t>(std::max(
+                                                                M_, element_count(of) / B_ / M_)));
+    }
+  }
+
+  void run() {
+    if (caches_.empty()) return;
+    try_other_layers();
+    const PassPlan& pass = q_.replay().pass(q_.place().pass);
+    if (pass.cached > 0)
+      try_slots("zeros before the pass's own slots", 0, [&](std::int64_t b, std::int64_t m) {
+        return m < q_.replay().position(pass, at(b), 0) - pass.prefix.length ? kZero : b;
+      });
+    for (std::int64_t count = M_; count > 0; --count)
+      for (std::int64_t first = 0; first + count <= M_; ++first) try_range(first, count);
+  }
+
+ private:
+  static constexpr std::int64_t kZero = -1;
+  /// Returns the row whose contents stand in a slot of a row, or kZero.
+  using Rows = std::function<std::int64_t(std::int64_t row, std::int64_t slot)>;
+
+  void find(const std::string& of) {
+    for (const std::string& id : q_.step_of(of).operands()) {
+      const bounds::Derivation::Place place = q_.replay().place_of(id);
+      if (place.pass != q_.place().pass || place.layer != q_.place().layer ||
+          std::find(caches_.begin(), caches_.end(), id) != caches_.end())
+        continue;
+      if (is_cache(q_, id))
+        caches_.push_back(id);
+      else if (!q_.replay().dumped(id) && place.name != "ids")
+        find(id);
+    }
+  }
+
+  void try_range(std::int64_t first, std::int64_t count) {
+    const auto in = [=](std::int64_t m) { return m >= first && m < first + count; };
+    const std::string slots = count == 1 ? fmt::format("slot {}", first)
+                                         : fmt::format("slots {} to {}", first, first + count - 1);
+    const auto parameters = static_cast<int>(M_ - count);
+    try_slots("zeros in " + slots, parameters,
+              [=](std::int64_t b, std::int64_t m) { return in(m) ? kZero : b; });
+    for (std::int64_t by = 1; by < B_; ++by)
+      try_slots(B_ == 2 ? "the other row in " + slots
+                        : fmt::format("row (b + {}) mod {} in place of row b in {}", by, B_, slots),
+                parameters,
+                [=, B = B_](std::int64_t b, std::int64_t m) { return in(m) ? (b + by) % B : b; });
+  }
+
+  void try_slots(const std::string& words, int parameters, const Rows& rows) {
+    each_of_caches([&](const Ids& ids) {
+      try_contents(words, parameters, ids, [&](const std::string& id) {
+        const IntervalTensor& right = q_.value(id);
+        IntervalTensor read = right;
+        const std::size_t width = right.size() / at(B_ * M_);
+        for (std::int64_t b = 0; b < B_; ++b)
+          for (std::int64_t m = 0; m < M_; ++m)
+            if (const std::int64_t row = rows(b, m); row != b)
+              for (std::size_t i = 0; i < width; ++i)
+                read.set(at(b * M_ + m) * width + i,
+                         row == kZero ? bounds::Number{0.0, 0.0, 0.0}
+                                      : right.number(at(row * M_ + m) * width + i));
+        return read;
+      });
+    });
+  }
+
+  void try_other_layers() {
+    const bounds::Derivation& replay = q_.replay();
+    for (std::int64_t layer = 0; layer < q_.place().layer; ++layer) {
+      const auto there = [&](const std::string& id) {
+        return checkpoint_id(q_.place().pass, layer, replay.place_of(id).name,
+                             q_.config().rows.get());
+      };
+      each_of_caches([&](const Ids& ids) {
+        for (const std::string& id : ids) {
+          const std::string of = there(id);
+          if ((replay.dumped(of) && !q_.source(of)) || q_.value(of).shape != q_.value(id).shape)
+            return;
+        }
+        try_contents(fmt::format("layer{}'s contents", layer), static_cast<int>(layer), ids,
+                     [&](const std::string& id) { return q_.value(there(id)); });
+      });
+    }
+  }
+
+  /// Calls `what` with all caches, and with each alone.
+  void each_of_caches(const std::function<void(const Ids&)>& what) {
+    what(caches_);
+    if (caches_.size() > 1)
+      for (const std::string& id : caches_) what({id});
+  }
+
+  void try_contents(const std::string& words, int parameters, const Ids& ids,
+                    const std::function<IntervalTensor(const std::string& id)>& contents) {
+    if (search_.explained_everywhere()) return;
+    std::string names;
+    for (const std::string& id : ids)
+      names += (names.empty() ? "" : " and ") + q_.replay().place_of(id).name;
+    Candidate c = candidate(row_, words, names);
+    c.parameters += parameters + (ids.size() == caches_.size() ? 0 : 1);
+    if (!search_.wants(c) || (left_ -= numbers_) < 0) return;
+    Replaced replaced(q_);
+    for (const std::string& id : ids) replaced.put(id, contents(id));
+    try {
+      c.at = q_.logical(replaced.expected(q_.id()));
+    } catch (const Error& e) {
+      if (e.label() != "bounds_c1" && e.label() != "oracle_graph") throw;
+      return;
+    }
+    search_.consider(std::move(c));
+  }
+
+  const Question& q_;
+  Search& search_;
+  const Row& row_;
+  Ids caches_;
+  std::int64_t B_ = 0, M_ = 0;
+  double numbers_ = 0.0, left_ = kNumbers;
+};
+
+}  // namespace
+
+void try_reads(const Question& q, Search& search, const Row& row) {
+  if (q.replay().dumped(q.id()) && !q.step().calls(ModelOp::append)) Reads(q, search, row).run();
+}
+
+}  // namespace shardproof::diagnosis
