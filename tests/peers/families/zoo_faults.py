@@ -15,8 +15,8 @@ from faults_weights import (bias_of_every_chip, border_twice, by_group, by_head,
                             layer_of_embed, layer_skipped, lookup, of_layer_zero, one_left_out,
                             partial_sums, read_as_fused, residual, strided_rows, token_of,
                             viewed_logits, without_offset)
-from zoo_runs import (NormTrace, PartsTrace, SlopesTrace, Subject, TokensTrace, WeightsTrace,
-                      WholeTrace)
+from zoo_runs import (NormTrace, OwnTokensTrace, PartsTrace, SlopesTrace, Subject, TokensTrace,
+                      WeightsTrace, WholeTrace)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,11 +79,12 @@ ATTENTION = [
          "chunk were the first", "serving engine, prefill in chunks",
          ("gittensor-ai-lab/sparkinfer#3", "Mikyx-1/TinyLLM#17"), own_chunk_mask, "mask",
          plain(passes=CHUNKED)),
-    Kind("chunk-all-keys", "attention", "the queries of the second chunk see all of its keys, later "
-         "ones too", "serving engine, prefill in chunks", ("huggingface/candle#3743",),
+    Kind("chunk-all-keys", "attention", "the queries of the second chunk see all of its keys, "
+         "later ones too", "serving engine, prefill in chunks", ("huggingface/candle#3743",),
          lambda run: z.put(run, "seen", lambda before: before() | (run.start > 0)), "mask",
          plain(passes=(2, 12, 6, 1))),
-    Kind("newest-unseen", "attention", "a decode step does not see the key that it has just written",
+    Kind("newest-unseen", "attention", "a decode step does not see the key that it has just "
+         "written",
          "serving engine, decode", (), without_newest, "mask", decoding()),
     Kind("scale-one", "attention", "scores are not scaled by 1/sqrt(Q)", "new port of a model",
          ("huggingface/transformers#43481",), scaled(lambda m: 1), "scale missing", plain()),
@@ -132,7 +133,7 @@ ATTENTION = [
          "stale slot", decoding(), ("hooks",)),
     Kind("read-layer-0", "caches", "attention of layer 1 reads the cache of layer 0",
          "serving engine, pipeline parallel", ("vllm-project/vllm-ascend#15900",),
-         read(layer_zero), "another layer's or pass's value", plain(layers=2), ("hooks",)),
+         read(layer_zero), "stale slot", plain(layers=2), ("hooks",)),
 ]
 
 ALL = ("full", "hooks", "lean")
@@ -157,8 +158,8 @@ POSITIONS = [
     position("positions-strided", "tokens are dealt to the chips in turn, and rotated as if they "
              "lay in blocks", "long prompts, tokens cut over chips", ("NVIDIA/Megatron-LM#1612",),
              positions(strided), plain(passes=EIGHT)),
-    position("positions-zigzag", "tokens lie in a zigzag over the chips, and are rotated as if they "
-             "lay in it otherwise", "long prompts, tokens cut over chips",
+    position("positions-zigzag", "tokens lie in a zigzag over the chips, and are rotated as if "
+             "they lay in it otherwise", "long prompts, tokens cut over chips",
              ("NVIDIA/Megatron-LM#560",), positions(zigzag), plain(passes=EIGHT)),
     position("decode-at-12", "queries and keys of decode steps are rotated 12 positions too far",
              "serving engine, decode", ("microsoft/onnxruntime-genai#2354",),
@@ -219,8 +220,8 @@ WEIGHTS = [
     weights("embed-device-order", "the blocks of the table lie in the device order 0, 1, 3, 2",
             "mesh of devices, tensor parallel", ("pytorch/pytorch#166598",), device_order("embed"),
             "chunks in another order"),
-    weights("gather-device-order", "weights that are gathered for a layer come with their blocks of "
-            "E in the order 0, 1, 3, 2", "weights gathered for each layer",
+    weights("gather-device-order", "weights that are gathered for a layer come with their blocks "
+            "of E in the order 0, 1, 3, 2", "weights gathered for each layer",
             ("pytorch/pytorch#166598",), z.rows_in_device_order(*QKV, *GATED),
             "chunks in another order", Subject(torus="1x4x1", trace=WholeTrace)),
     weights("gain-device-order", "the blocks of a gain lie in the device order 0, 1, 3, 2",
@@ -236,7 +237,7 @@ WEIGHTS = [
             Subject(trace=WeightsTrace), sets=("full",)),
 ]
 
-TOKENS = Subject(torus=TWO, passes=(2, 4, 4, 1))
+TOKENS = Subject(torus=TWO, passes=(2, 4, 4, 1), trace=OwnTokensTrace)
 
 
 def sums(name, says, met, reports, plant, cause="addend not added once", subject=Subject(),
@@ -255,9 +256,9 @@ SUMS = [
          "all-reduce adds different tokens", "sequence parallel, tensor parallel",
          ("openxla/xla#42481",), z.reduced_as("ffn_out", z.sums_of_own_tokens),
          "sum of unlike rows", TOKENS),
-    sums("sliced-before-sum", "each chip takes its own columns before the reduction: unlike columns "
-         "are added", "compiler", ("openxla/xla#42481",),
-         z.reduced_as("attn_out", z.sliced_first), "sum of unlike rows"),
+    sums("sliced-before-sum", "each chip takes its own columns before the reduction: unlike "
+         "columns are added", "compiler", ("openxla/xla#42481",),
+         z.reduced_as("attn_out", z.sliced_first), "sum of unlike rows", Subject(scattered=True)),
     sums("residual-of-chip-0", "the residual is added from the first chip's columns, on all chips",
          "sequence parallel, tensor parallel", ("vllm-project/vllm#24021",),
          residual("out", z.first_block(4)), "another chip's block", Subject(scattered=True)),
@@ -296,13 +297,13 @@ LAYERS = [
 ]
 
 INT8 = Subject(more="weights=int8")
-LOOKUP = dict(section="lookups", met=TP + ", vocabulary cut over chips")
 PADDED = Subject(family="gptj", sizes="E=16,F=24,H=4,K=4,Q=8,V=3", passes=(16, 2, 2, 1),
                  more="pad_vocab=4", trace=WholeTrace)
 
 
 def looked_up(name, says, reports, plant, cause="rows of other shards", subject=Subject(), **more):
-    return Kind(name, LOOKUP["section"], says, LOOKUP["met"], reports, plant, cause, subject, **more)
+    return Kind(name, "lookups", says, TP + ", vocabulary cut over chips", reports, plant, cause,
+                subject, **more)
 
 
 LOOKUPS = [
@@ -310,8 +311,8 @@ LOOKUPS = [
          "int8 weights, fused", ("vllm-project/vllm#41021",), z.int8(z.other_scale),
          "another layer's weight", INT8, right=z.int8()),
     Kind("one-scale", "int8", "the whole matrix has one scale, not one for each column",
-         "int8 weights", ("vllm-project/vllm#41021",), z.int8(z.scale_as(np.max)), "another factor", INT8,
-         right=z.int8()),
+         "int8 weights", ("vllm-project/vllm#41021",), z.int8(z.scale_as(np.max)), "another factor",
+         INT8, right=z.int8()),
     looked_up("own-and-first-rows", "tokens of other chips are not left out: each adds its first "
               "row", ("NVIDIA/Megatron-LM#926",), lookup(z.first_rows)),
     looked_up("own-and-border-rows", "tokens of other chips are not left out: each adds the row at "
@@ -324,8 +325,8 @@ LOOKUPS = [
               "the token", ("tenstorrent/tt-xla#5004",), z.tokens_of_chips(z.local_index),
               "token of a shard"),
     looked_up("token-mod-shard", "the token is counted from its shard's first row",
-              ("tenstorrent/tt-xla#5004",), token_of(lambda right, logits: right % logits.shape[-1]),
-              "token of a shard"),
+              ("tenstorrent/tt-xla#5004",), token_of(
+                  lambda right, logits: right % logits.shape[-1]), "token of a shard"),
     looked_up("token-of-chip-0", "the token is the largest of the first chip's logits",
               ("NVIDIA/NeMo-Aligner#186",), token_of(lambda right, logits: logits[0].argmax(-1)),
               "token of a shard"),
@@ -369,7 +370,8 @@ KNOWN = [
     known("own-partial-sum", "a row-parallel product is not reduced", TP,
           ("sgl-project/sglang#14811", "FlashML-org/FreeToken#429"),
           z.reduced_as("attn_out", z.own_alone), "reduction missing"),
-    known("one-axis-of-two", "a sum over two axes is reduced over the second alone", "two mesh axes",
+    known("one-axis-of-two", "a sum over two axes is reduced over the second alone",
+          "two mesh axes",
           ("sgl-project/sglang#32963",), z.reduced_as("ffn_out", z.first_half),
           "reduction missing", CUT),
     known("reduced-twice", "a sum is reduced once more", TP,
@@ -408,14 +410,14 @@ KNOWN = [
           ("tenstorrent/tt-metal#26844", "facebookresearch/xformers#572"), other_pairs,
           "position off", plain(), sets=ALL),
     known("decode-late", "decode steps count their positions one too far", "serving engine, decode",
-          ("microsoft/onnxruntime-genai#2354",), positions(in_decode(1)), "position off", decoding(),
-          sets=ALL),
+          ("microsoft/onnxruntime-genai#2354",), positions(in_decode(1)), "position off",
+          decoding(), sets=ALL),
     known("slot-unwritten", "the slot of a decode step is not written",
           "serving engine, paged cache", ("tenstorrent/tt-metal#54413",), new_entries(unwritten),
           "stale slot", decoding()),
     known("scale-of-column-0", "every column has the int8 scale of the first one", "int8 weights",
-          ("vllm-project/vllm#41021",), z.int8(z.scale_as(lambda scales: scales[0])), "scale missing", INT8,
-          right=z.int8()),
+          ("vllm-project/vllm#41021",), z.int8(z.scale_as(lambda scales: scales[0])),
+          "scale missing", INT8, right=z.int8()),
     known("k-not-rotated", "keys are written before they are rotated", "serving engine", (),
           new_entries(unrotated), "position off", plain()),
     known("rows-exchanged", "two rows of the caches are exchanged", "serving engine, batches",

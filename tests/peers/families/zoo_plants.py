@@ -356,7 +356,7 @@ def first_block(n):
 
 
 def bias_inside(run):
-    """Partial sums that are shown hold the bias of the first chip, which is then not added again."""
+    """Partial sums that are shown hold the bias of the first chip; it is not added again."""
     def output(before, name, x, layer, part, bias):
         parts, bias = run.times(name, x, run.weight(layer, part)), run.weight(layer, bias)
         if name != "attn_out":

@@ -42,6 +42,22 @@ class TokensTrace(Trace):
         return np.stack(np.split(a[0], self.mesh.n, axis=DIMS[name].index("L")))
 
 
+class OwnTokensTrace(Trace):
+    """Around the MLP each chip has its own tokens; what it makes of them with its columns alone is
+    no value of the model."""
+
+    def __init__(self, run, dump_set, **shown):
+        super().__init__(run, dump_set, **shown)
+        self.names = [name for name in self.names if name not in ("gate", "up", "hidden")]
+
+    def cut_of(self, name):
+        return ("L", self.mesh.axes, self.n) if name in ("norm2", "ffn_out", "out") else (
+            super().cut_of(name))
+
+    def blocks(self, name, a):
+        return np.stack(np.split(a[0], self.n, axis=1)) if self.cut_of(name)[0] == "L" else a
+
+
 class PartsTrace(Trace):
     """Partial sums are shown, too."""
 
