@@ -1,6 +1,7 @@
 #include "golden/zoo/faults.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <string>
 
@@ -91,6 +92,25 @@ TEST(ParseFaults, RefusesWithLineAndReason) {
             "'/'");
   EXPECT_EQ(refused(changed("met nowhere\n", "")),
             "zoo_faults: line 18: \"says nothing is wrong\": fault 2 has no met");
+}
+
+/// Lines in any order, left out or repeated: records, or a refusal.
+RC_GTEST_PROP(ParseFaults, TakesOrRefusesAnyLines, ()) {
+  const std::vector<std::string> lines{
+      "fault 1", "fault 2", "says a",     "met b",   "report c",      "dump d", "dump e",
+      "case f",  "first g", "cause mask", "cause h", "named not yet", "named",  "case torus=1x1x1"};
+  std::string text;
+  for (const auto& line : *rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(lines)))
+    text += line + "\n";
+  const std::string said = refused(text);
+  RC_ASSERT(said == "nothing" || said.starts_with("zoo_faults: "));
+  if (said != "nothing") return;
+  for (const Fault& fault : parse_faults(text)) {
+    RC_ASSERT(fault.says == "a" && fault.met == "b");
+    for (const Specimen& specimen : fault.dumps)
+      RC_ASSERT(!specimen.line.empty() && specimen.first == "g" &&
+                (specimen.cause == "mask" || (specimen.cause == "h" && !specimen.named)));
+  }
 }
 
 }  // namespace

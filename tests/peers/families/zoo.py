@@ -105,7 +105,7 @@ def row(number, kind, dumps):
              f"`{kind.section}/{kind.name}` {', '.join(kind.sets) or '-'}",
              ", ".join(dict.fromkeys(f"`{dump.first}`" for dump in dumps)) or "-",
              kind.cause + later]
-    return f"| {' | '.join(cells)} |\n"
+    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |\n"
 
 
 def made(program, folder, judge=None):
