@@ -26,7 +26,8 @@ from zoo_faults import KINDS
 from zoo_unnamed import UNNAMED
 
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "zoo.md"
-HEAD = """# The faults of golden/zoo, and the dumps of each: what compare has to say of them. docs/zoo.md
+HEAD = """\
+# The faults of golden/zoo, and the dumps of each: what compare has to say of them. docs/zoo.md
 # has them as a table; tests/peers/families/zoo.py makes all of it.
 """
 
