@@ -86,10 +86,11 @@ class Multiples {
         }
       // Of two numbers one is evidence.
       if (squares == 0.0 || judged < 2) return std::nullopt;
+      if (id_ == q_.id()) return factor + along / squares;
       const double next = std::clamp(factor + along / squares, factor / 4, factor * 4);
       const bool end = std::abs(next - factor) <= kStep * std::abs(factor);
       factor = next;
-      if (end || id_ == q_.id()) return factor;
+      if (end) return factor;
     }
     return std::nullopt;
   }

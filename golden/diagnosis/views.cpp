@@ -33,82 +33,65 @@ std::vector<std::size_t> row_dims(const Question& q) {
   return dims;
 }
 
-class UnlikeRows : Trial {
- public:
-  UnlikeRows(const Question& q, Search& search, const Row& row, const Contraction& sum)
-      : Trial(q, search), row_(row), sum_(sum) {}
+/// By how many rows a block's partial sums are off.
+using Off = std::function<std::int64_t(int block)>;
 
-  void run() {
-    for (const Axes& list : q_.lists())
-      for (std::size_t t = 0; t < sum_.terms.size(); ++t)
-        for (const char letter : sum_.terms[t].letters) {
-          const auto block = std::make_shared<const std::vector<int>>(
-              blocks_of(sum_.terms[t], letter, q_.torus().size(list)));
-          if (block->empty()) continue;
-          for (const std::size_t dim : row_dims(q_)) try_rows(list, t, letter, block, dim);
-        }
-  }
+/// A contraction with one of its terms cut into n blocks along a dim.
+struct CutSum {
+  std::shared_ptr<const Contraction> sum;
+  std::size_t term;
+  int blocks;
+  std::vector<int> block;  ///< per contracted index
 
- private:
-  /// By how many rows a block's partial sums are off.
-  using Off = std::function<std::int64_t(int block)>;
-
-  void try_rows(const Axes& list, std::size_t term, char letter,
-                const std::shared_ptr<const std::vector<int>>& block, std::size_t dim) {
-    const int n = q_.torus().size(list);
-    const std::string cut = fmt::format("{}_{}", letter, list.to_string());
-    const auto tried = [&](const std::string& words, int parameters, const Off& off) {
-      if (search_.explained_everywhere()) return;
-      Candidate c = candidate(row_, cut, words, letter_of(q_, dim));
-      c.parameters = parameters;
-      c.axes = list.to_string();
-      c.at = q_.logical([this, n, term, block, dim, off](std::size_t g) {
-        return sum(g, n, term, *block, dim, off);
-      });
-      search_.consider(std::move(c));
-    };
-    for (std::int64_t by = 1; by < q_.shape()[dim]; ++by) {
-      const auto words = [&](const std::string& which) { return fmt::format("{} {}", which, by); };
-      const int p = static_cast<int>(10 * by);
-      tried(words("the second half of the blocks are off by"), p,
-            [=](int r) { return 2 * r >= n ? by : 0; });
-      if (n > 2) {
-        tried(words("every other block are off by"), p + 1,
-              [=](int r) { return r % 2 == 1 ? by : 0; });
-        tried(words("block r are off by r times"), p + 2, [=](int r) { return r * by; });
-        for (int of = 0; of < n; ++of)
-          tried(words(fmt::format("block {} are off by", of)), p + 3 + of,
-                [=](int r) { return r == of ? by : 0; });
-      }
-    }
-  }
-
-  bounds::FunctionValue sum(std::size_t g, int n, std::size_t term, const std::vector<int>& block,
-                            std::size_t dim, const Off& off) const {
-    const std::size_t inner = inner_of(q_.shape(), dim), extent = at(q_.shape()[dim]),
-                      own = g / inner % extent;
+  /// Returns an element in which each block adds what belongs to a row before it.
+  bounds::FunctionValue at(const Question& q, std::size_t g, std::size_t dim,
+                           const Off& off) const {
+    const auto rows = q.shape()[dim];
+    const std::size_t inner = inner_of(q.shape(), dim);
+    const auto own = static_cast<std::int64_t>(g / inner) % rows;
     bounds::FunctionValue total;
-    for (int r = 0; r < n; ++r) {
-      const auto rows = static_cast<std::int64_t>(extent);
-      const std::size_t from = at(((static_cast<std::int64_t>(own) - off(r)) % rows + rows) % rows);
-      total = plus(total,
-                   sum_.partial_sum(g - own * inner + from * inner, term, block, r, q_.declared()),
-                   q_.declared());
+    double rounded = 0.0;  // where partial sums and biases are added, as in the rows that are right
+    for (int r = 0; r < blocks; ++r) {
+      const std::int64_t from = ((own - off(r)) % rows + rows) % rows;
+      const std::size_t element = g - shardproof::at(own) * inner + shardproof::at(from) * inner;
+      total = plus(total, sum->partial_sum(element, term, block, r, q.declared()), q.declared());
+      rounded = std::max(rounded, q.expected().radius[element]);
     }
-    for (std::size_t t = 0; t < sum_.terms.size(); ++t)
+    for (std::size_t t = 0; t < sum->terms.size(); ++t)
       if (t != term)
         total =
             plus(total,
-                 sum_.partial_sum(g, t, std::vector<int>(sum_.terms[t].width, 0), 0, q_.declared()),
-                 q_.declared());
-    for (const Contraction::Bias& bias : sum_.biases)
-      total = plus(total, {bias.values[sum_.column_of(sum_.terms[0], g)], 0.0, 0.0}, q_.declared());
+                 sum->partial_sum(g, t, std::vector<int>(sum->terms[t].width, 0), 0, q.declared()),
+                 q.declared());
+    for (const Contraction::Bias& bias : sum->biases)
+      total = plus(total, {bias.values[sum->column_of(sum->terms[0], g)], 0.0, 0.0}, q.declared());
+    total.radius += rounded;
     return total;
   }
-
-  const Row& row_;
-  const Contraction& sum_;
 };
+
+/// Tries each number of rows by which some of the blocks may be off along a dim.
+void try_rows(const Question& q, Search& search, const Row& row, const std::string& words,
+              const Axes& axes, const std::shared_ptr<const CutSum>& cut, std::size_t dim) {
+  const int n = cut->blocks;
+  const auto tried = [&](const std::string& blocks, std::int64_t by, int parameters,
+                         const Off& off) {
+    if (search.explained_everywhere()) return;
+    Candidate c = candidate(row, words, fmt::format("{} off by {}", blocks, by), letter_of(q, dim));
+    c.parameters = static_cast<int>(10 * by) + parameters;
+    c.axes = axes.to_string();
+    c.at = q.logical([&q, cut, dim, off](std::size_t g) { return cut->at(q, g, dim, off); });
+    search.consider(std::move(c));
+  };
+  for (std::int64_t by = 1; by < q.shape()[dim]; ++by) {
+    tried("the second half of the blocks are", by, 0, [=](int r) { return 2 * r >= n ? by : 0; });
+    if (n == 2) continue;
+    tried("every other block are", by, 1, [=](int r) { return r % 2 == 1 ? by : 0; });
+    tried("block r are r times", by, 2, [=](int r) { return r * by; });
+    for (int of = 0; of < n; ++of)
+      tried(fmt::format("block {} are", of), by, 3 + of, [=](int r) { return r == of ? by : 0; });
+  }
+}
 
 }  // namespace
 
@@ -130,9 +113,19 @@ void try_views(const Question& q, Search& search, const Row& row) {
 
 void try_unlike_rows(const Question& q, Search& search, const Row& row) {
   const std::shared_ptr<const Contraction> sum = contraction_of(q);
-  const bool of_weights = std::all_of(sum->terms.begin(), sum->terms.end(),
-                                      [](const auto& term) { return term.places != nullptr; });
-  if (of_weights && sum->scales.empty()) UnlikeRows(q, search, row, *sum).run();
+  for (const Contraction::Term& term : sum->terms)
+    if (term.places == nullptr || !sum->scales.empty()) return;
+  for (const Axes& list : q.lists())
+    for (std::size_t t = 0; t < sum->terms.size(); ++t)
+      for (const char letter : sum->terms[t].letters) {
+        const int n = q.torus().size(list);
+        const auto cut =
+            std::make_shared<const CutSum>(CutSum{sum, t, n, blocks_of(sum->terms[t], letter, n)});
+        for (const std::size_t dim : row_dims(q))
+          if (!cut->block.empty())
+            try_rows(q, search, row, fmt::format("{}_{}", letter, list.to_string()), list, cut,
+                     dim);
+      }
 }
 
 }  // namespace shardproof::diagnosis
