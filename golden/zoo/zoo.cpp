@@ -107,7 +107,7 @@ CheckResult check(const Specimen& specimen, const Answer& answer) {
 
 const std::vector<Release>& released() {
   static const std::vector<Release> versions = {
-      {1, "de2b0c855c7a0bb243554e278919ac61827b0d87a581076056169fccf5f34151", 93, 197},
+      {1, "61e18d620a3fc3cfea33d10c180fe987aea119f7dcd88ea4b3adee3169580727", 93, 210},
   };
   return versions;
 }

@@ -79,7 +79,8 @@ def dumps_of(kind, models):
             pair = [runs.trace_of(subject, run, dump_set) for run in (right, wrong)]
             files = [runs.archive(t.arrays, runs.attributes_of(subject, t)) for t in pair]
             name = f"{kind.section}/{kind.name}{'-' * bool(suffix)}{suffix}.{dump_set}"
-            yield Dump(name, subject.case, first_of(*pair), kind.cause, files[1], files[0])
+            cause = dict(kind.causes).get(dump_set, kind.cause)
+            yield Dump(name, subject.case, first_of(*pair), cause, files[1], files[0])
 
 
 def record(number, kind, dumps):
@@ -105,7 +106,7 @@ def row(number, kind, dumps):
     cells = [str(number), kind.says, kind.met, ", ".join(map(link, kind.reports)) or "-",
              f"`{kind.section}/{kind.name}` {', '.join(kind.sets) or '-'}",
              ", ".join(dict.fromkeys(f"`{dump.first}`" for dump in dumps)) or "-",
-             kind.cause + later]
+             (", ".join(dict.fromkeys(dump.cause for dump in dumps)) or kind.cause) + later]
     return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |\n"
 
 

@@ -63,6 +63,12 @@ def lse(top, z):
     return top + log(z)
 
 
+def e_to_lse(top, z):
+    """As it is right."""
+    x = lse(top, z)
+    return power("e", x - x.max(0)).astype(F)
+
+
 def two_to_lse(top, z):
     x = lse(top, z)
     return power(2, x - x.max(0)).astype(F)

@@ -20,7 +20,7 @@ FOUR_PARTS = plain(sizes=MULTI, passes=(2, 6, 6, 2))
 
 def merge(name, says, weights, reports, parts=HALVES, subject=decoding(), more=()):
     return Kind(name, "attention", says, CP, reports, a.in_parts(weights, parts), "merge of parts",
-                subject, ("hooks",), more)
+                subject, others=more, right=a.in_parts(a.e_to_lse, parts))
 
 
 def merge_in_four(weights):
@@ -83,14 +83,15 @@ ATTENTION = [
          others=(("shown", dataclasses.replace(ALIBI, trace=SlopesTrace), None),)),
     Kind("read-other-row", "caches", "attention reads some slots of another row, and the cache is "
          "right", "serving engine, paged cache", ("gittensor-ai-lab/sparkinfer#289",),
-         read(a.slots_of_other_row), "stale slot", plain(passes=(2, 8, 8, 2)), ("hooks",)),
+         read(a.slots_of_other_row), "stale slot", plain(passes=(2, 8, 8, 2))),
     Kind("read-zeros", "caches", "attention reads zeros before the newest slot, and the cache is "
          "right", "serving engine, paged cache",
          ("tenstorrent/tt-metal#54413", "meta-pytorch/gpt-fast#233"), read(zeros_before_newest),
-         "stale slot", decoding(), ("hooks",)),
+         "stale slot", decoding()),
     Kind("read-layer-0", "caches", "attention of layer 1 reads the cache of layer 0",
          "serving engine, pipeline parallel", ("vllm-project/vllm-ascend#15900",),
-         read(layer_zero), "stale slot", plain(layers=2), ("hooks",)),
+         read(layer_zero), "stale slot", plain(layers=2),
+         causes=(("full", "another layer's or pass's value"),)),
 ]
 
 EIGHT = (2, 8, 8, 1)

@@ -20,6 +20,7 @@ class Kind:
     subject: Subject = Subject()
     sets: tuple = ("full", "hooks")
     others: tuple = ()          # of (suffix, subject, plant or None)
+    causes: tuple = ()          # of (set, cause) where a set shows it as another kind
     right: Callable = None      # of the right run, where it is not the peer's own
 
 
