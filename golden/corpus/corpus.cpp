@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <set>
 
+#include "golden/corpus/detail/listed.h"
 #include "golden/corpus/detail/sha256.h"
 #include "golden/corpus/model.h"
 #include "weights/base/detail/replace_file.h"
-#include "weights/base/detail/text_file.h"
 #include "weights/base/detail/words.h"
 
 namespace shardproof::corpus {
@@ -17,25 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".h5";
-
-bool is_id(std::string_view id) {
-  return !id.empty() && id.front() != '/' && id.back() != '/' &&
-         id.find("..") == std::string_view::npos && id.find("//") == std::string_view::npos &&
-         std::all_of(id.begin(), id.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-                  c == '/';
-         });
-}
-
-std::string text_of(const fs::path& path, std::string_view kind) {
-  std::error_code error;
-  if (fs::exists(path, error) && !fs::is_regular_file(path, error))
-    throw Error("corpus_open", fmt::format("{:?} is not a regular file", path.string()));
-  return read_text(path.string(), {.unreadable = "corpus_open",
-                                   .no_text = "corpus_open",
-                                   .most = std::size_t{1} << 20,
-                                   .kind = kind});
-}
 
 void make_folder(const fs::path& folder) {
   std::error_code error;
@@ -119,11 +100,11 @@ int CheckedCorpus::exit_code() const {
 }
 
 CheckedCorpus check_corpus(const fs::path& folder, const Progress& progress) {
-  const std::string manifest = text_of(folder / kManifest, "manifest of a corpus");
+  const std::string manifest = list_text(folder / kManifest, "manifest of a corpus");
   const std::vector<ManifestEntry> files = parse_manifest(manifest);
   require_listed(folder, files);
   const std::vector<Entry> entries =
-      parse_cases(text_of(folder / kCases, "list of the cases of a corpus"));
+      parse_cases(list_text(folder / kCases, "list of the cases of a corpus"));
   require_cases(entries, files);
   CheckedCorpus found;
   const std::string sum = sha256_of(folder / kManifest);  // sum of its bytes

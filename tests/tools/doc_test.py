@@ -3,7 +3,7 @@
 
     doc_test.py PAGE SHARDPROOF [PYTHON]
 
-PAGE is README.md, a tutorial, docs/compare.md, compare-two.md or golden.md. Its scripts run, its
+PAGE is README.md, a tutorial, docs/compare.md, compare-two.md, golden.md or zoo.md. Its scripts run, its
 commands print what it shows, and what it shows of a source file stands there. README.md and
 tutorials are short.
 Measured numbers (those with a decimal point) may be others: they depend on the machine's libraries.

@@ -7,9 +7,11 @@
 #include "golden/corpus/corpus.h"
 #include "golden/corpus/model.h"
 #include "golden/corpus/not_equal.h"
+#include "golden/zoo/zoo.h"
 #include "tools/command/verbs.h"
 #include "tools/text/json_text.h"
 #include "tools/text/wrapped.h"
+#include "tools/verbs/golden_zoo.h"
 #include "weights/base/detail/replace_file.h"
 #include "weights/base/detail/text_file.h"
 #include "weights/storage/store.h"
@@ -101,6 +103,7 @@ int check(GoldenFlags o) {
   if (o.folder.empty()) o.folder = kReleasedCorpus, o.released = true;
   std::error_code error;
   if (std::filesystem::is_regular_file(o.folder, error)) return check_file(o);
+  if (zoo::is_zoo(o.folder)) return check_zoo_folder(o.folder, {o.json, o.quiet, o.released});
   nlohmann::json rows = nlohmann::json::array();
   corpus::CheckedCorpus found = corpus::check_corpus(
       o.folder, [&](const corpus::Entry& entry, const corpus::CheckResult& checked) {
@@ -169,16 +172,17 @@ void add_golden(CLI::App& app, Action& chosen) {
   }
   auto options = std::make_shared<GoldenFlags>();
   CLI::App* two = verb->add_subcommand("check", "Make goldens anew and compare every bit");
-  two->add_option(
-         "CORPUS", options->folder,
-         fmt::format("A corpus, or one golden\n(default: {}, and --released)", kReleasedCorpus))
+  two->add_option("CORPUS", options->folder,
+                  fmt::format("A corpus, a zoo, or one golden\n(default: {}, and --released)",
+                              kReleasedCorpus))
       ->type_name("");
   two->add_flag("--released", options->released, "Fail unless it is a released corpus, unchanged");
   two->add_flag("--quiet", options->quiet, "Leave out the rows of goldens that are equal");
   two->add_flag("--json", options->json, "Print JSON (docs/json.md)");
   two->footer(
       "First the sha256 sum of every file; then each golden is made anew by the\n"
-      "unsharded model, and run sharded by its own programs.\n"
+      "unsharded model, and run sharded by its own programs. Each faulty dump of a zoo\n"
+      "(docs/zoo.md) is judged: first divergence and cause must be those listed.\n"
       "Exit codes: 0 all equal, 1 one is not, 2 bad input: also a file that has another\n"
       "sum, is missing, or is not listed.\n"
       "Example: shardproof golden check --released");

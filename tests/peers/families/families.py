@@ -88,7 +88,7 @@ class Model:
         self.E, self.H, self.Q = wq.shape
         self.K, self.F = wk.shape[1], self.weights["layer0.w_gate"].shape[1]
         self.V, self.layers = self.weights["embed"].shape[0], LAYERS
-        self.rotated = 2 * self.weights["rope_cos"].shape[1]
+        self.rotated = 2 * self.weights["rope_cos"].shape[1] if "rope_cos" in self.weights else 0
 
     def with_other(self, **attributes):
         """A copy that differs in these."""

@@ -144,9 +144,9 @@ def tables(theta=lambda m: m.theta, width=lambda m: m.rotated):
     """Tables of other frequencies: of another theta, or of another number of channels."""
     def plant(run):
         m = run.model
-        j = np.arange(run.cos.shape[1], dtype=F)
-        angles = np.arange(64, dtype=F)[:, None] * F(theta(m))**(-2 * j / F(width(m)))
-        run.cos, run.sin = np.cos(angles), np.sin(angles)
+        j = np.arange(run.cos.shape[1])
+        angles = np.arange(64)[:, None] * float(theta(m))**(-2 * j / width(m))
+        run.cos, run.sin = np.cos(angles).astype(F), np.sin(angles).astype(F)
     return plant
 
 

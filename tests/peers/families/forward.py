@@ -31,7 +31,7 @@ class Run:
         self.caches, self.stream = {}, {}
         self.weights = {name: self.placed(name.split(".")[-1], a)
                         for name, a in model.weights.items()}
-        self.cos, self.sin = model.weights["rope_cos"], model.weights["rope_sin"]
+        self.cos, self.sin = (model.weights.get(name) for name in ("rope_cos", "rope_sin"))
         self.scale = F(1 / np.sqrt(model.Q))
 
     # ---- weights ----

@@ -12,7 +12,8 @@ def _pairs(a):
     return a[0]
 
 
-def _chain(a):
+def in_order(a):
+    """The sum over the first dim, one after the other."""
     total = a[0]
     for term in a[1:]:
         total = total + term
@@ -27,12 +28,12 @@ def _terms(a, w):
 def _blocks(a, w, width):
     parts = [a[..., at:at + width] @ w[..., at:at + width, :]
              for at in range(0, a.shape[-1], width)]
-    return _chain(parts)
+    return in_order(parts)
 
 
 def _lanes(a, w, count):
     """As a processor with so many lanes adds: lane after lane, then the lanes."""
-    return _chain([_chain(_terms(a[..., at::count], w[..., at::count, :]))
+    return in_order([in_order(_terms(a[..., at::count], w[..., at::count, :]))
                    for at in range(min(count, a.shape[-1]))])
 
 
@@ -42,17 +43,17 @@ PRODUCTS = {
         w[..., ::-1, :]),
     "blocks": lambda a, w: _blocks(a, w, 5),
     "pairs": lambda a, w: _pairs(_terms(a, w)),
-    "chain": lambda a, w: _chain(_terms(a, w)),
+    "chain": lambda a, w: in_order(_terms(a, w)),
     "lanes": lambda a, w: _lanes(a, w, 4),
 }
 SUMS = {
     "library": lambda a: a.sum(-1, dtype=F),
-    "reversed": lambda a: _chain(np.moveaxis(a[..., ::-1], -1, 0)),
-    "blocks": lambda a: _chain([a[..., at:at + 5].sum(-1, dtype=F)
+    "reversed": lambda a: in_order(np.moveaxis(a[..., ::-1], -1, 0)),
+    "blocks": lambda a: in_order([a[..., at:at + 5].sum(-1, dtype=F)
                                 for at in range(0, a.shape[-1], 5)]),
     "pairs": lambda a: _pairs(np.moveaxis(a, -1, 0)),
-    "chain": lambda a: _chain(np.moveaxis(a, -1, 0)),
-    "lanes": lambda a: _chain([_chain(np.moveaxis(a[..., at::4], -1, 0))
+    "chain": lambda a: in_order(np.moveaxis(a, -1, 0)),
+    "lanes": lambda a: in_order([in_order(np.moveaxis(a[..., at::4], -1, 0))
                                for at in range(min(4, a.shape[-1]))]),
 }
 

@@ -71,7 +71,7 @@ class Trace:
         """What stands in masked slots."""
         if name not in ("score", "exp", "probs"):
             return a
-        seen = self.run.seen_by[step.rsplit(".", 2)[0]][:, None]
+        seen = self.run.seen_by[step.rsplit(".", 2)[0]][..., None, :]
         return np.where(seen, a, np.float32(self.masked if name == "score" else 0))
 
     def put(self, step, name, blocks, said, layout, whole=True):

@@ -46,6 +46,42 @@ TEST_F(GoldenVerb, ChecksTheReleasedCorpus) {
   EXPECT_EQ(all["values"], 4853);
 }
 
+TEST_F(GoldenVerb, ChecksAZoo) {
+  fs::create_directories(path("zoo") / "known");
+  fs::copy(SHARDPROOF_SOURCE "/golden/zoo/v1/known/gate-for-up.hooks.npz", path("zoo") / "known");
+  const auto with = [&](const std::string& cause, const std::string& flags) {
+    write("zoo/FAULTS",
+          "fault 1\nsays gate and up are exchanged\nmet converted checkpoint\n"
+          "dump known/gate-for-up.hooks\n"
+          "case torus=4x1x1 model=llama,layers=1,E=16,F=24,H=8,K=4,Q=4,V=24 batch=2 prompt=5 "
+          "chunk=5 gen=1 seed=3\nfirst prefill.c0.layer0.gate\ncause " +
+              cause + "\n");
+    EXPECT_EQ(run("-c 'cd zoo && sha256sum FAULTS known/* > MANIFEST.sha256'", "bash").code, 0);
+    return run("golden check zoo" + flags);
+  };
+  Outcome o = with("gate and up swapped", "");
+  EXPECT_EQ(o.code, 0) << o.out << o.err;
+  EXPECT_EQ(o.out,
+            "known/gate-for-up.hooks                named     gate and up swapped\n"
+            "1 faults, 1 dumps: 1 named, 0 not yet, 0 different; not a released zoo\n");
+  EXPECT_EQ(run("golden check zoo --released").code, 1);
+  o = with("mask", " --quiet");
+  EXPECT_EQ(o.code, 1);
+  EXPECT_EQ(o.out,
+            "known/gate-for-up.hooks                different \n"
+            "  the cause is \"gate and up swapped\", FAULTS says \"mask\"\n"
+            "1 faults, 1 dumps: 0 named, 0 not yet, 1 different; not a released zoo\n");
+  const Json all = Json::parse(run("golden check zoo --json").out);
+  EXPECT_EQ(all["verdict"], "different");
+  EXPECT_EQ(all["of"], 1);
+  EXPECT_EQ(all["dumps"][0]["said"], "gate and up swapped");
+  EXPECT_EQ(all["dumps"][0]["verdict"], "different");
+  with("a monster", "");
+  expect_refused("golden check zoo", "zoo_faults: line 7: \"cause a monster\"");
+  fs::remove(path("zoo") / "known" / "gate-for-up.hooks.npz");
+  expect_refused("golden check zoo", "corpus_checksum");
+}
+
 /// Seen before anything is computed: it takes no time.
 TEST_F(GoldenVerb, AFlippedByteOfTheReleasedCorpus) {
   fs::copy(kCorpus, path("v1"), fs::copy_options::recursive);
