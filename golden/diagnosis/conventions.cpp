@@ -111,4 +111,20 @@ Edit of_other_units() {
   };
 }
 
+Edit with_bias_inside() {
+  return [](const Question& q, Search& search, const Row& row) {
+    const Step whole(q.replay(), q.id(), false);
+    for (const TextWeight* const weight : whole.weights(WeightKind::bias)) {
+      const std::string id = whole.weight_id(*weight);
+      const std::vector<float>& bias = q.weight(id)->data;
+      bounds::IntervalTensor value = q.expected();
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        value.center[i] += static_cast<double>(bias[i % bias.size()]);
+        value.widen(i, 2 * q.declared().operations.unit * std::abs(value.center[i]));
+      }
+      Trial(q, search).try_value(candidate(row, id, q.name()), std::move(value));
+    }
+  };
+}
+
 }  // namespace shardproof::diagnosis

@@ -20,6 +20,7 @@ constexpr const char *kConvention = "convention", *kMissing = "scale missing",
 // Where: what the value's step is.
 bool any(Q) { return true; }
 bool stored(Q q) { return !q.raw(); }
+bool before_bias(Q q) { return q.raw(); }
 bool shown(Q q) { return q.replay().dumped(q.id()); }
 bool sums(Q q) { return contraction_of(q) != nullptr; }
 bool looks_up(Q q) { return q.step().calls(ModelOp::gather); }
@@ -188,6 +189,8 @@ const std::vector<Row>& rows() {
       {"axes in another order", "", 0, sums, try_weight_blocks},
       {"rows of other shards", "", 0, sums_stored, try_lookups},
       {kAddend, "", 0, any, try_addends},
+      {kConvention, "the bias {} is inside: declare it as {}, not as the sum before it", 0,
+       before_bias, with_bias_inside()},
       {"another layer's weight", "", 0, any, try_operands},
       // Functions of one operand, times another one.
       {kSwapped, "nothing swapped, but the activation is that of swiglu", 5, gated,

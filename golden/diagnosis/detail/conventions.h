@@ -20,4 +20,7 @@ double to_other_base(const Question& question);
 /// The value that follows from scores and maxima in the other units.
 Edit of_other_units();
 
+/// The sum before its bias, with the bias added.
+Edit with_bias_inside();
+
 }  // namespace shardproof::diagnosis

@@ -53,9 +53,18 @@ Step::Step(const bounds::Derivation& derivation, const std::string& id, bool raw
       unmasked_(unmasked) {
   const TextLine* const line = graph_->lines().line_of(place_);
   visit(line != nullptr ? *line : term());
-  // Before its scale and biases a sum is a line of its own.
-  while (raw && !is_call(lines_.back().expression, ModelOp::einsum) && lines_.size() > 1)
-    lines_.pop_back();
+  // Before its scale and biases a sum is a line of its own, or of a term their innermost operand.
+  while (raw && !is_call(lines_.back().expression, ModelOp::einsum)) {
+    Expression& last = lines_.back().expression;
+    if (lines_.size() > 1) {
+      lines_.pop_back();
+    } else if (last.kind == Expression::Kind::call) {
+      Expression sum = std::move(last.args[0]);
+      last = std::move(sum);
+    } else {
+      break;
+    }
+  }
 }
 
 /// Returns the line of a term of a parallel block's sum, which the model of keys does not name.

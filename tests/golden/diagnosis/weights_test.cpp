@@ -155,5 +155,31 @@ TEST_F(WeightFaults, OfPartialSums) {
                "partial sum missing [x]: partial sums over E_x are not counted once");
 }
 
+// The sum of a term of a parallel block is before its bias, as that of a product is.
+TEST(RawSums, ThatHoldTheirBias) {
+  Planted p(with_keys(kModel, ",bias=all") + " seed=44");
+  p.raw = true;
+  p.texts = 0;
+  const std::string term = kAt + "attn_out";
+  p.dump[term] = p.product(kAt + "attn", "layer1.wo");
+  p.dump[term].shape = p.value(kAt + "block_out").shape;
+  struct Sum {
+    std::string id, operand, matrix, bias;
+  };
+  for (const Sum& sum : {Sum{term, "attn", "layer1.wo", "layer1.bo"},
+                         Sum{kGate, "norm", "layer1.w_gate", "layer1.b_gate"}}) {
+    const Planted::Value right = p.product(kAt + sum.operand, sum.matrix),
+                         bias = p.weight(sum.bias);
+    expect_right(p.ask(sum.id, right), sum.id);
+    const auto with = [&](double times) {
+      return p.ask(sum.id, each(right, [&](double v, std::size_t i) {
+                     return v + times * bias.data[i % bias.data.size()];
+                   }));
+    };
+    expect_first(with(1), "convention: the bias " + sum.bias + " is inside: declare it as ");
+    for (const Hypothesis& h : with(2.5)) EXPECT_FALSE(h.explains) << h.fault << ": " << h.detail;
+  }
+}
+
 }  // namespace
 }  // namespace shardproof::diagnosis
