@@ -185,6 +185,7 @@ const std::vector<Row>& rows() {
       {"axes in another order", "", 0, norm, blocks_of_weights(kGain)},
       {"axes in another order", "", 0, sums, try_weight_blocks},
       {"rows of other shards", "", 0, sums_stored, try_lookups},
+      {"columns of a fused weight", "", 0, sums, try_columns},
       {kAddend, "", 0, any, try_addends},
       {"another layer's weight", "", 0, any, try_operands},
       // Functions of one operand, times another one.
@@ -305,6 +306,7 @@ const std::vector<Row>& rows() {
       // What is read off the value itself.
       {"chunks in another order", "", 0, norm, fitted_blocks_of(kGain), Stage::last},
       {"chunks in another order", "", 0, sums, try_fitted_weight_blocks, Stage::last},
+      {"columns of a fused weight", "", 0, sums, try_fitted_columns, Stage::last},
       {"chunks in another order", "", 0, sums_stored, try_fitted_lookups, Stage::last},
       {kPosition, "", 0, turns, try_fitted_positions, Stage::last},
       {"partial sum missing", "", 0, sums, try_fitted_sums, Stage::last},

@@ -171,8 +171,8 @@ void try_missing_operands(const Question& q, Search& search) {
   const std::vector<std::string> missing = missing_operands(q);
   const double products = products_of(q, missing);
   double left = kProducts;
-  // Positions are those of all that is turned.
-  std::map<std::string, std::pair<Candidate, Values>> of_turned;
+  // Positions are those of all that is turned, and a fused weight has several parts.
+  std::map<std::string, std::pair<Candidate, Values>> of_several;
   for (const std::string& id : missing) {
     if (left < products) return;
     const Question at_fault(q.replay(), operand_of(q, id));
@@ -183,13 +183,14 @@ void try_missing_operands(const Question& q, Search& search) {
       if (!differs(values[0].second, at_fault.expected())) return;
       candidate.at = {};
       if ((left -= products) < 0) return;
-      if (turned) {
+      if (turned || candidate.shared) {
         auto& [first, all] =
-            of_turned
+            of_several
                 .try_emplace(fmt::format("{}: {}", candidate.fault, candidate.detail), candidate,
                              Values())
                 .first->second;
         all.push_back(values[0]);
+        if (candidate.shared) return;
       }
       try_values(q, search, std::move(candidate), values);
     });
@@ -202,8 +203,9 @@ void try_missing_operands(const Question& q, Search& search) {
         row.edit(at_fault, search, row);
     search.redirect({});
   }
-  for (auto& [name, tried] : of_turned)
-    if (tried.second.size() > 1) try_values(q, search, tried.first, tried.second);
+  for (auto& [name, tried] : of_several)
+    if (tried.second.size() > 1 || tried.first.shared)
+      try_values(q, search, tried.first, tried.second);
 }
 
 }  // namespace shardproof::diagnosis

@@ -88,6 +88,8 @@ void try_sums(const Question& question, Search& search, const Row& row);
 void try_fitted_sums(const Question& question, Search& search, const Row& row);
 void try_addends(const Question& question, Search& search, const Row& row);
 void try_statistics(const Question& question, Search& search, const Row& row);
+void try_columns(const Question& question, Search& search, const Row& row);
+void try_fitted_columns(const Question& question, Search& search, const Row& row);
 void try_fitted_weight_blocks(const Question& question, Search& search, const Row& row);
 void try_fitted_positions(const Question& question, Search& search, const Row& row);
 void try_lookups(const Question& question, Search& search, const Row& row);
