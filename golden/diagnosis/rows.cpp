@@ -282,6 +282,7 @@ const std::vector<Row>& rows() {
       {kMissing, "not divided by the denominator", 0, divides, calls_as(not_divided)},
       {kDoubled, "divided by the denominator", 0, divides, calls_as(divided_twice)},
       {"stale slot", "", 0, appends, try_caches},
+      {"stale slot", "", 0, appends, try_missing_caches},
       // Roundings. Partial sums are rounded separately.
       {kRounding, "the result is rounded to bf16", 5, wider, result_as(NumberFormat::bf16)},
       {kRounding, "sums are kept as bf16", 20, wider, arithmetic_in_bf16(true, false)},

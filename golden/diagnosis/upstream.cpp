@@ -171,19 +171,22 @@ void try_missing_operands(const Question& q, Search& search) {
   const std::vector<std::string> missing = missing_operands(q);
   const double products = products_of(q, missing);
   double left = kProducts;
-  // Positions are those of all that is turned, and a fused weight has several parts.
+  // Positions are those of all that is turned, slots those of all caches, and a fused weight has
+  // several parts.
   std::map<std::string, std::pair<Candidate, Values>> of_several;
   for (const std::string& id : missing) {
     if (left < products) return;
     const Question at_fault(q.replay(), operand_of(q, id));
-    const bool turned = at_fault.step().calls(ModelOp::turn), addend = is_addend(q, id);
+    const bool several =
+        at_fault.step().calls(ModelOp::turn) || at_fault.step().calls(ModelOp::append);
+    const bool addend = is_addend(q, id);
     search.redirect([&](Candidate candidate) {
       if (addend && !may_fit(q, at_fault, candidate)) return;
       Values values{{id, predicted(at_fault, candidate)}};
       if (!differs(values[0].second, at_fault.expected())) return;
       candidate.at = {};
       if ((left -= products) < 0) return;
-      if (turned || candidate.shared) {
+      if (several || candidate.shared) {
         auto& [first, all] =
             of_several
                 .try_emplace(fmt::format("{}: {}", candidate.fault, candidate.detail), candidate,

@@ -97,6 +97,7 @@ void try_fitted_lookups(const Question& question, Search& search, const Row& row
 void try_operands(const Question& question, Search& search, const Row& row);
 void try_heads(const Question& question, Search& search, const Row& row);
 void try_caches(const Question& question, Search& search, const Row& row);
+void try_missing_caches(const Question& question, Search& search, const Row& row);
 
 /// Faults of values between this one and its nearest dumped operands, which the dump lacks.
 void try_missing_operands(const Question& question, Search& search);
