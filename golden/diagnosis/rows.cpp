@@ -307,6 +307,7 @@ const std::vector<Row>& rows() {
       // What is read off the value itself.
       {"chunks in another order", "", 0, norm, fitted_blocks_of(kGain), Stage::last},
       {"chunks in another order", "", 0, sums, try_fitted_weight_blocks, Stage::last},
+      {"chunks in another order", "", 0, multiplies, try_fitted_operands, Stage::last},
       {"columns of a fused weight", "", 0, sums, try_fitted_columns, Stage::last},
       {"chunks in another order", "", 0, sums_stored, try_fitted_lookups, Stage::last},
       {kPosition, "", 0, turns, try_fitted_positions, Stage::last},

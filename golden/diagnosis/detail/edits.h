@@ -91,6 +91,7 @@ void try_statistics(const Question& question, Search& search, const Row& row);
 void try_columns(const Question& question, Search& search, const Row& row);
 void try_fitted_columns(const Question& question, Search& search, const Row& row);
 void try_fitted_weight_blocks(const Question& question, Search& search, const Row& row);
+void try_fitted_operands(const Question& question, Search& search, const Row& row);
 void try_fitted_positions(const Question& question, Search& search, const Row& row);
 void try_lookups(const Question& question, Search& search, const Row& row);
 void try_fitted_lookups(const Question& question, Search& search, const Row& row);
