@@ -181,11 +181,11 @@ void try_missing_operands(const Question& q, Search& search) {
         at_fault.step().calls(ModelOp::turn) || at_fault.step().calls(ModelOp::append);
     const bool addend = is_addend(q, id);
     search.redirect([&](Candidate candidate) {
-      if (addend && !may_fit(q, at_fault, candidate)) return;
+      if (left < products || (addend && !may_fit(q, at_fault, candidate))) return;
       Values values{{id, predicted(at_fault, candidate)}};
       if (!differs(values[0].second, at_fault.expected())) return;
       candidate.at = {};
-      if ((left -= products) < 0) return;
+      left -= products;
       if (several || candidate.shared) {
         auto& [first, all] =
             of_several

@@ -60,6 +60,8 @@ class WeightBlocks : Trial {
   }
 
  private:
+  static constexpr std::size_t kBlocks = 16;  // of as many, 256 counts are fitted
+
   bool of_weights() const {
     return std::all_of(sum_->terms.begin(), sum_->terms.end(),
                        [](const Contraction::Term& term) { return term.places != nullptr; });
@@ -140,7 +142,7 @@ class WeightBlocks : Trial {
   /// may show no block by itself.
   void exchanged_blocks(std::size_t t, char letter, const Axes& set) {
     const std::vector<Indices> rows = rows_of_blocks(t, letter, set);
-    for (std::size_t i = 0; i < rows.size(); ++i)
+    for (std::size_t i = 0; i < rows.size() && rows.size() <= kBlocks; ++i)
       for (std::size_t j = 0; j < i; ++j) {
         std::vector<std::size_t> met(rows.size());
         std::iota(met.begin(), met.end(), std::size_t{0});
@@ -156,7 +158,6 @@ class WeightBlocks : Trial {
 
   /// Fits how often each block of the operand meets each block of the weight.
   void fitted_blocks(std::size_t t, char letter, const Axes& set) {
-    constexpr std::size_t kBlocks = 16;  // of as many, 256 counts are fitted
     const std::vector<Indices> rows = rows_of_blocks(t, letter, set);
     const std::size_t n = rows.size();
     if (rows.empty() || n > kBlocks) return;

@@ -253,6 +253,12 @@ TEST(FusedColumns, OfValuesThatTheDumpLacks) {
                kColumns +
                    " [x]: stored as 2 blocks [w_gate w_up], one for each chip over x, read as "
                    "[w_gate|w_up], or the other way round, in ");
+  // One of both alone is no fused weight.
+  expect_none(p.ask(kAt + "hidden", hidden([&](const auto& part, std::size_t c) {
+                      return part.value == "gate" ? merged(part, c) : own(part, c);
+                    }),
+                    torus, "BLF_x"),
+              kColumns);
   expect_none(shown.ask(kAt + "hidden", hidden(merged), torus, "BLF_x"), kColumns);
 }
 
@@ -326,10 +332,12 @@ TEST_F(OneByOne, NothingElse) {
   wrong.data[1] += 1e-3 * rms(wrong);
   expect_none(p.ask(q, wrong), kColumns);
   // Columns of the own matrix in another order are of another kind.
-  expect_none(p.ask(q, p.with(all, all[0], "norm",
-                              [&](const auto& part, std::size_t c) {
-                                return c / 4 == 1 ? own(part, c + 4) : own(part, c);
-                              })),
+  expect_none(p.ask(q,
+                    p.with(all, all[0], "norm",
+                           [&](const auto& part, std::size_t c) {
+                             return c / 4 == 1 ? own(part, c + 4) : own(part, c);
+                           }),
+                    Torus(3, 1, 1)),
               kColumns);
   // Another layer's columns are not those of this one.
   expect_none(p.ask(q, p.product(kAt + "norm", "layer0.wq")), kColumns);
@@ -341,15 +349,14 @@ TEST(FusedColumnsOfOneRow, NoiseInBf16IsNone) {
       "model=llama,layers=2,E=16,F=512,H=4,K=2,Q=4,V=32 batch=1 prompt=1 gen=1 seed=3 "
       "act=bf16 weights=bf16");
   Noise noise;
-  for (int n = 0; n < 8; ++n) {
-    const auto& gate = p.value(kAt + "gate");
-    const double size = rms(gate);
-    expect_none(p.ask(kAt + "gate", in_bf16(each(gate,
-                                                 [&](double v, std::size_t i) {
-                                                   return i % 64 < at(n) + 1 ? size * noise() : v;
-                                                 }))),
-                kColumns);
-  }
+  const auto& gate = p.value(kAt + "gate");
+  const double size = rms(gate);
+  for (std::size_t n = 0; n < 30; ++n)
+    expect_none(
+        p.ask(kAt + "gate",
+              in_bf16(each(
+                  gate, [&](double v, std::size_t i) { return i == 7 * n ? size * noise() : v; }))),
+        kColumns);
   // But a block of columns is one.
   const auto mlp = p.gate_up();
   expect_first(p.ask(kAt + "gate",
@@ -359,6 +366,24 @@ TEST(FusedColumnsOfOneRow, NoiseInBf16IsNone) {
                                     })),
                      Torus(3, 1, 1)),
                kColumns + ": columns 0 to 39 of w_gate are columns 7 to 46 of w_up");
+}
+
+/// Of several rows all have to fit.
+TEST(FusedColumnsOfRows, AreFoundInBf16) {
+  FusedRun p(
+      "model=llama,layers=2,E=16,F=512,H=4,K=2,Q=4,V=32 batch=2 prompt=6 gen=1 seed=3 act=bf16 "
+      "weights=bf16");
+  const auto mlp = p.gate_up();
+  for (const std::size_t column : {5U, 77U, 400U})
+    expect_first(p.ask(kAt + "gate",
+                       in_bf16(p.with(mlp, mlp[0], "norm2",
+                                      [&](const auto& part, std::size_t c) {
+                                        return c == column ? mlp[1].first + 500 - c
+                                                           : part.first + c;
+                                      })),
+                       Torus(3, 1, 1)),
+                 fmt::format("{}: column {} of w_gate is column {} of w_up", kColumns, column,
+                             500 - column));
 }
 
 TEST(FusedColumnsOfInt8, TakeTheirScales) {
