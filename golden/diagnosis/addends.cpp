@@ -176,7 +176,7 @@ void try_addends(const Question& q, Search& search, const Row&) {
     for (const Addend& addend : a->all) of.push_back(addend.right);
     if (!q.right(chip)) {
       const auto more =
-          fitted_counts(q, chip, a->all.size(), 64, [&](std::size_t g, std::vector<double>& row) {
+          fitted_counts(q, {chip}, a->all.size(), 64, [&](std::size_t g, std::vector<double>& row) {
             for (const Addend& addend : a->all) row.push_back(addend.at(g).center);
             return 1.0;
           });

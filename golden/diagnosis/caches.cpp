@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 
 #include "golden/diagnosis/detail/edits.h"
 #include "golden/diagnosis/detail/trial.h"
@@ -13,12 +16,15 @@
 namespace shardproof::diagnosis {
 namespace {
 
-/// A candidate for the contents of a row's slot: a vector of some tensor, or zeros.
+/// A candidate for the contents of a row's slot, or of a head in it: numbers of some tensor, or
+/// zeros.
 struct Source {
   std::string words;
   std::shared_ptr<const bounds::IntervalTensor> tensor;  ///< null: zeros
-  std::size_t begin = 0;                                 ///< first element of the vector
+  std::size_t begin = 0;                                 ///< its first element
   bool unrotated = false;
+  std::optional<std::size_t> slot = std::nullopt;  ///< of the row, if it is right there
+  std::optional<std::size_t> head = std::nullopt;  ///< of another head
 };
 
 /// Returns the right value, with unknown numbers where elements are not judged.
@@ -39,8 +45,9 @@ class Caches : Trial {
       : Trial(q, search),
         B_(at(q.shape()[0])),
         M_(at(q.shape()[1])),
+        K_(heads(q)),
         width_(at(element_count(q.shape())) / (B_ * M_)),
-        cells_(B_ * M_) {
+        found_(at(q.chips())) {
     const bounds::TextLines& lines = q.step().graph().lines();
     const auto named = [&](const std::string& name) {
       return lines.line_of({q.place().pass, q.place().layer, name});
@@ -64,45 +71,165 @@ class Caches : Trial {
     if (search_.explained_everywhere()) return;
     // Skips right chips: they say nothing about the slots of wrong ones.
     for (int chip = 0; chip < q_.chips(); ++chip)
-      for (std::size_t i = 0; !q_.right(chip) && i < q_.elements(); ++i)
-        cells_[q_.global(chip, i) / width_].emplace_back(chip, i);
-    const auto held = std::make_shared<std::vector<Source>>();
-    std::size_t wrong = 0, unrotated = 0;
-    std::string words;
-    for (std::size_t b = 0; b < B_; ++b)
-      for (std::size_t m = 0; m < M_; ++m) {
-        const Source right{"", expected_, (b * M_ + m) * width_};
-        if (holds(b * M_ + m, right)) {
-          held->push_back(right);
-          continue;
-        }
-        std::optional<Source> found = source_of(b, m);
-        if (!found) return;
-        if (wrong++ == 0) words = fmt::format("slot {} of row {} holds {}", m, b, found->words);
-        unrotated += found->unrotated ? 1U : 0U;
-        held->push_back(std::move(*found));
+      if (!q_.right(chip) && !find(chip)) return;
+    const std::map<std::size_t, Source>* first = nullptr;
+    std::size_t unrotated = 0, of_heads = 0, wrong = 0;
+    bool alike = true;
+    for (const auto& of : found_)
+      for (const auto& [cell, source] : of) {
+        if (first == nullptr) first = &of;
+        const Source& known = all_.try_emplace(cell, source).first->second;
+        alike = alike && known.words == source.words;
+        unrotated += source.unrotated ? 1U : 0U;
+        of_heads += source.slot == cell / K_ % M_ ? 1U : 0U;
+        ++wrong;
       }
-    if (wrong > 1) words += fmt::format("; {} slots of {} are wrong", wrong, B_ * M_);
-    search_.consider({.fault = unrotated == wrong ? "position off" : "stale slot",
+    if (first == nullptr) return;
+    std::string words;
+    if (!alike) {
+      const auto chip = static_cast<int>(first - found_.data());
+      words = fmt::format("on chip {} ", q_.torus().name(chip));
+    }
+    words += words_of(alike ? all_ : *first);
+    search_.consider({.fault = unrotated == wrong  ? "position off"
+                               : of_heads == wrong ? "head order"
+                                                   : "stale slot",
                       .detail = words,
-                      .at = q_.logical([held, width = width_](std::size_t g) {
-                        const Source& s = (*held)[g / width];
-                        if (s.tensor == nullptr) return bounds::FunctionValue{};
-                        const std::size_t i = s.begin + g % width;
-                        return bounds::FunctionValue{s.tensor->center[i], s.tensor->radius[i], 0.0};
-                      })});
+                      .at = [*this](int chip, std::size_t local) -> bounds::FunctionValue {
+                        const std::size_t g = q_.global(chip, local);
+                        const auto& of = q_.right(chip) ? all_ : found_[at(chip)];
+                        const auto source = of.find(g / unit());
+                        if (source == of.end()) return q_.expected_at(g);
+                        return number(source->second, g % unit());
+                      }});
   }
 
  private:
-  bool holds(std::size_t cell, const Source& s) const {
-    return std::all_of(cells_[cell].begin(), cells_[cell].end(), [&](const auto& e) {
-      bounds::FunctionValue v;
-      if (s.tensor != nullptr) {
-        const std::size_t i = s.begin + q_.global(e.first, e.second) % width_;
-        v = {s.tensor->center[i], s.tensor->radius[i], 0.0};
+  /// Returns how many heads a slot has; 1 if it has none.
+  static std::size_t heads(const Question& q) {
+    const char letter = q.step().lines().back().letters.at(2);
+    return q.rank() == 4 && q.step().graph().heads(letter) ? at(q.shape()[2]) : 1;
+  }
+  std::size_t unit() const { return width_ / K_; }
+
+  static bounds::FunctionValue number(const Source& source, std::size_t i) {
+    if (source.tensor == nullptr) return {};
+    return {source.tensor->center[source.begin + i], source.tensor->radius[source.begin + i], 0.0};
+  }
+
+  /// Finds the source of each wrong head of each slot of a chip: the whole slot's, if it has one.
+  bool find(int chip) {
+    cells_.clear();
+    for (std::size_t i = 0; i < q_.elements(); ++i)
+      cells_[q_.global(chip, i) / unit()].push_back(i);
+    for (auto next = cells_.begin(); next != cells_.end();) {
+      const std::size_t slot = next->first / K_;
+      std::vector<std::size_t> all, wrong;
+      for (; next != cells_.end() && next->first / K_ == slot; ++next) {
+        all.push_back(next->first);
+        if (!holds(chip, next->first, Source{"", expected_, next->first * unit()}))
+          wrong.push_back(next->first);
       }
-      return q_.fits(e.first, e.second, v);
+      if (!wrong.empty() && !known(chip, wrong) && !find_slot(chip, slot, all) &&
+          !find_heads(chip, slot, wrong))
+        return false;
+    }
+    return true;
+  }
+
+  /// What another chip has in these places a chip mostly has, too.
+  bool known(int chip, const std::vector<std::size_t>& cells) {
+    for (int other = 0; other < chip; ++other) {
+      const auto& of = found_[at(other)];
+      if (!std::all_of(cells.begin(), cells.end(), [&](std::size_t cell) {
+            const auto source = of.find(cell);
+            return source != of.end() && holds(chip, cell, source->second);
+          }))
+        continue;
+      for (const std::size_t cell : cells) found_[at(chip)].emplace(cell, of.at(cell));
+      return true;
+    }
+    return false;
+  }
+
+  bool find_slot(int chip, std::size_t slot, const std::vector<std::size_t>& cells) {
+    bool found = false;
+    const auto of_head = [&](Source source, std::size_t cell) {
+      source.begin += cell % K_ * unit();
+      return source;
+    };
+    each_source(slot / M_, slot % M_, [&](const Source& source) {
+      found = std::all_of(cells.begin(), cells.end(), [&](std::size_t cell) {
+        return holds(chip, cell, of_head(source, cell));
+      });
+      for (const std::size_t cell : cells)
+        if (found) found_[at(chip)].emplace(cell, of_head(source, cell));
+      return found;
     });
+    return found;
+  }
+
+  bool find_heads(int chip, std::size_t slot, const std::vector<std::size_t>& cells) {
+    for (const std::size_t cell : cells) {
+      const std::size_t own = cell % K_;
+      bool found = false;
+      const auto attempt = [&](const Source& source) {
+        // The right slot has other heads, what comes from elsewhere first the same one.
+        for (std::size_t k = source.slot == slot % M_ ? 1 : 0; k < K_ && !found; ++k) {
+          Source one = source;
+          const std::size_t head = (own + k) % K_;
+          one.begin += one.tensor == nullptr ? 0 : head * unit();
+          if (k > 0) one.head = head;
+          one.words = k == 0 ? fmt::format("in head {} {}", own, source.words)
+                             : fmt::format("in head {} what belongs in head {}{}", own, head,
+                                           source.slot == slot % M_ ? "" : ", of " + source.words);
+          found = holds(chip, cell, one);
+          if (found) found_[at(chip)].emplace(cell, std::move(one));
+        }
+        return found;
+      };
+      const Source right{"", expected_, slot * width_, false, slot % M_};
+      if (K_ == 1 || (!attempt(right) && !each_source(slot / M_, slot % M_, attempt))) return false;
+    }
+    return true;
+  }
+
+  bool holds(int chip, std::size_t cell, const Source& source) const {
+    const auto locals = cells_.find(cell);
+    return std::all_of(locals->second.begin(), locals->second.end(), [&](std::size_t local) {
+      return q_.fits(chip, local, number(source, q_.global(chip, local) % unit()));
+    });
+  }
+
+  /// The first wrong slot and how many there are; or by how much all are shifted.
+  std::string words_of(const std::map<std::size_t, Source>& of) const {
+    std::set<std::size_t> slots;
+    std::set<std::optional<std::size_t>> heads;
+    std::optional<std::size_t> by;
+    const PassPlan& pass = q_.replay().pass(q_.place().pass);
+    bool shifted = true;
+    for (const auto& [cell, source] : of) {
+      const std::size_t slot = cell / K_, m = slot % M_;
+      slots.insert(slot);
+      heads.insert(source.head);
+      // Old slots may be shifted in a ring.
+      const auto old = at(q_.replay().position(pass, slot / M_, 0) - pass.prefix.length);
+      const std::size_t ring = m < old ? old : M_;
+      shifted = shifted && source.slot && *source.slot < ring && !source.head;
+      if (!shifted) continue;
+      const std::size_t d = (m + ring - *source.slot) % ring;
+      shifted = d == by.value_or(d);
+      by = d;
+    }
+    const auto& [cell, source] = *of.begin();
+    std::string words =
+        fmt::format("slot {} of row {} holds {}", cell / K_ % M_, cell / K_ / M_, source.words);
+    if (slots.size() > 1) words += fmt::format("; {} slots of {} are wrong", slots.size(), B_ * M_);
+    if (slots.size() > 1 && shifted)
+      words = fmt::format("slots are shifted by {}: {}", *by, words);
+    else if (of.size() > 1 && heads.size() == 1 && *heads.begin())
+      words += fmt::format(", and hold what belongs in head {}", **heads.begin());
+    return words;
   }
 
   std::shared_ptr<const bounds::IntervalTensor> value(const std::string& id) {
@@ -112,21 +239,24 @@ class Caches : Trial {
     return known;
   }
 
-  std::optional<Source> source_of(std::size_t b, std::size_t m) {
-    std::optional<Source> found;
+  /// Calls visit(source of a whole slot) until it returns true; returns whether it does.
+  template <class Visit>
+  bool each_source(std::size_t b, std::size_t m, Visit&& visit) {
+    bool found = false;
     const auto one = [&](std::string words, std::shared_ptr<const bounds::IntervalTensor> tensor,
-                         std::size_t begin, bool unrotated = false) {
+                         std::size_t begin, bool unrotated = false,
+                         std::optional<std::size_t> slot = std::nullopt) {
       if (found || (tensor != nullptr && begin + width_ > tensor->size())) return;
       // Padding is never a source.
       if (tensor != nullptr && open({tensor->center[begin], tensor->radius[begin], 0.0})) return;
-      Source s{std::move(words), std::move(tensor), begin, unrotated};
-      if (holds(b * M_ + m, s)) found = std::move(s);
+      found = visit(Source{std::move(words), std::move(tensor), begin, unrotated, slot});
     };
     one("zeros: it is not written", nullptr, 0);
     for (std::size_t k = 1; k < M_; ++k)
       for (const std::size_t other : {m + k, m - k})
         if (other < M_)
-          one(fmt::format("what belongs in slot {}", other), expected_, (b * M_ + other) * width_);
+          one(fmt::format("what belongs in slot {}", other), expected_, (b * M_ + other) * width_,
+              false, other);
     const PassPlan& pass = q_.replay().pass(q_.place().pass);
     const auto add = [&](const std::string& name, std::int64_t layer, bool cache,
                          const std::string& words = "that of ", bool unrotated = false) {
@@ -165,9 +295,13 @@ class Caches : Trial {
     return found;
   }
 
-  std::size_t B_, M_, width_;
+  std::size_t B_, M_, K_, width_;
   std::map<std::string, Cached> caches_;
-  std::vector<std::vector<std::pair<int, std::size_t>>> cells_;  // elements of each slot
+  // Heads of slots, counted through: a chip's elements, and the sources of wrong ones by chip and
+  // of all chips.
+  std::map<std::size_t, std::vector<std::size_t>> cells_;
+  std::vector<std::map<std::size_t, Source>> found_;
+  std::map<std::size_t, Source> all_;
   std::shared_ptr<const bounds::IntervalTensor> expected_ = opened(q_);
   std::map<std::string, std::shared_ptr<const bounds::IntervalTensor>> values_;
 };

@@ -38,6 +38,9 @@ constexpr Kind kKinds[] = {
     {"addend not added once", "add it on one chip of the group, or after the reduction"},
     {"gate and up swapped", "exchange the two matrices, or the operand of the activation"},
     {"transposed weight", "transpose it, or declare the order of its dims: layout"},
+    {"columns of a fused weight",
+     "split the fused weight where its parts are, or bring its columns into the order in which it "
+     "is split"},
     {"another layer's weight", "read the layer's own weight"},
     {"another layer's or pass's value", "read the value of this layer and pass"},
     {"stale slot", "write the pass's keys and values into their slots before they are read"},

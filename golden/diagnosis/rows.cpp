@@ -188,6 +188,7 @@ const std::vector<Row>& rows() {
       {"axes in another order", "", 0, norm, blocks_of_weights(kGain)},
       {"axes in another order", "", 0, sums, try_weight_blocks},
       {"rows of other shards", "", 0, sums_stored, try_lookups},
+      {"columns of a fused weight", "", 0, sums, try_columns},
       {kAddend, "", 0, any, try_addends},
       {kConvention, "the bias {} is inside: declare it as {}, not as the sum before it", 0,
        before_bias, with_bias_inside()},
@@ -287,6 +288,7 @@ const std::vector<Row>& rows() {
       {kDoubled, "divided by the denominator", 0, divides, calls_as(divided_twice)},
       {"merge of parts", "{}: {}", 0, missing_exponentials, try_merges},
       {"stale slot", "", 0, appends, try_caches},
+      {"stale slot", "", 0, appends, try_missing_caches},
       // Roundings. Partial sums are rounded separately.
       {kRounding, "the result is rounded to bf16", 5, wider, result_as(NumberFormat::bf16)},
       {kRounding, "sums are kept as bf16", 20, wider, arithmetic_in_bf16(true, false)},
@@ -311,6 +313,8 @@ const std::vector<Row>& rows() {
       // What is read off the value itself.
       {"chunks in another order", "", 0, norm, fitted_blocks_of(kGain), Stage::last},
       {"chunks in another order", "", 0, sums, try_fitted_weight_blocks, Stage::last},
+      {"chunks in another order", "", 0, multiplies, try_fitted_operands, Stage::last},
+      {"columns of a fused weight", "", 0, sums, try_fitted_columns, Stage::last},
       {"chunks in another order", "", 0, sums_stored, try_fitted_lookups, Stage::last},
       {kPosition, "", 0, turns, try_fitted_positions, Stage::last},
       {"partial sum missing", "", 0, sums, try_fitted_sums, Stage::last},

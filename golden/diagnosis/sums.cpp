@@ -298,7 +298,7 @@ class Sums : Trial {
       if (!q_.right(chip)) {
         // Fits only differences: terms that are not cut are right.
         const auto weights = fitted_counts(
-            q_, chip, unknowns, 4 * unknowns, [&](std::size_t g, std::vector<double>& row) {
+            q_, {chip}, unknowns, 4 * unknowns, [&](std::size_t g, std::vector<double>& row) {
               for (std::size_t t = 0; t < cut->parts.size(); ++t)
                 for (int r = 0; r < std::ssize(counts.of_blocks[t]); ++r)
                   row.push_back(

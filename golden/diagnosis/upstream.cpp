@@ -171,25 +171,29 @@ void try_missing_operands(const Question& q, Search& search) {
   const std::vector<std::string> missing = missing_operands(q);
   const double products = products_of(q, missing);
   double left = kProducts;
-  // Positions are those of all that is turned.
-  std::map<std::string, std::pair<Candidate, Values>> of_turned;
+  // Positions are those of all that is turned, slots those of all caches, and a fused weight has
+  // several parts.
+  std::map<std::string, std::pair<Candidate, Values>> of_several;
   for (const std::string& id : missing) {
     if (left < products) return;
     const Question at_fault(q.replay(), operand_of(q, id));
-    const bool turned = at_fault.step().calls(ModelOp::turn), addend = is_addend(q, id);
+    const bool several =
+        at_fault.step().calls(ModelOp::turn) || at_fault.step().calls(ModelOp::append);
+    const bool addend = is_addend(q, id);
     search.redirect([&](Candidate candidate) {
-      if (addend && !may_fit(q, at_fault, candidate)) return;
+      if (left < products || (addend && !may_fit(q, at_fault, candidate))) return;
       Values values{{id, predicted(at_fault, candidate)}};
       if (!differs(values[0].second, at_fault.expected())) return;
       candidate.at = {};
-      if ((left -= products) < 0) return;
-      if (turned) {
+      left -= products;
+      if (several || candidate.shared) {
         auto& [first, all] =
-            of_turned
+            of_several
                 .try_emplace(fmt::format("{}: {}", candidate.fault, candidate.detail), candidate,
                              Values())
                 .first->second;
         all.push_back(values[0]);
+        if (candidate.shared) return;
       }
       try_values(q, search, std::move(candidate), values);
     });
@@ -202,8 +206,9 @@ void try_missing_operands(const Question& q, Search& search) {
         row.edit(at_fault, search, row);
     search.redirect({});
   }
-  for (auto& [name, tried] : of_turned)
-    if (tried.second.size() > 1) try_values(q, search, tried.first, tried.second);
+  for (auto& [name, tried] : of_several)
+    if (tried.second.size() > 1 || tried.first.shared)
+      try_values(q, search, tried.first, tried.second);
   for (const Row& row : rows())
     for (const std::string& id : missing)
       if (row.fault == kFactor && left > 0 && !search.explained_everywhere())

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "golden/diagnosis/detail/chips.h"
 #include "golden/diagnosis/detail/contraction.h"
@@ -28,7 +29,10 @@ class WeightBlocks : Trial {
     for (std::size_t t = 0; t < sum_->terms.size(); ++t)
       for (const char letter : sum_->terms[t].letters) {
         for (const Axes& list : q_.lists()) contracted(t, letter, list);
-        for (const Axes& set : q_.sets()) dealt_rows(t, letter, set);
+        for (const Axes& set : q_.sets()) {
+          dealt_rows(t, letter, set);
+          if (!q_.raw() && !q_.replay().dumped(q_.id())) exchanged_blocks(t, letter, set);
+        }
         if (letter == 'H' && q_.step().graph().heads('H')) heads_of_rows(t);
       }
     for (std::size_t b = 0; b < sum_->biases.size(); ++b)
@@ -56,6 +60,8 @@ class WeightBlocks : Trial {
   }
 
  private:
+  static constexpr std::size_t kBlocks = 16;  // of as many, 256 counts are fitted
+
   bool of_weights() const {
     return std::all_of(sum_->terms.begin(), sum_->terms.end(),
                        [](const Contraction::Term& term) { return term.places != nullptr; });
@@ -132,15 +138,33 @@ class WeightBlocks : Trial {
                 std::move(late));
   }
 
+  /// Two blocks of the weight in each other's place: what follows from a value that the dump lacks
+  /// may show no block by itself.
+  void exchanged_blocks(std::size_t t, char letter, const Axes& set) {
+    const std::vector<Indices> rows = rows_of_blocks(t, letter, set);
+    for (std::size_t i = 0; i < rows.size() && rows.size() <= kBlocks; ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        std::vector<std::size_t> met(rows.size());
+        std::iota(met.begin(), met.end(), std::size_t{0});
+        std::swap(met[i], met[j]);
+        Indices meets(sum_->terms[t].width);
+        for (std::size_t r = 0; r < rows.size(); ++r)
+          for (std::size_t k = 0; k < rows[r].size(); ++k) meets[rows[r][k]] = rows[met[r]][k];
+        try_meeting(candidate_of_rows(t, letter, set, 500, "chunks in another order",
+                                      fmt::format("its blocks are {}", fmt::join(met, ","))),
+                    t, std::move(meets));
+      }
+  }
+
   /// Fits how often each block of the operand meets each block of the weight.
   void fitted_blocks(std::size_t t, char letter, const Axes& set) {
-    constexpr std::size_t kBlocks = 16;  // of as many, 256 counts are fitted
     const std::vector<Indices> rows = rows_of_blocks(t, letter, set);
     const std::size_t n = rows.size();
     if (rows.empty() || n > kBlocks) return;
     const Contraction::Term& term = sum_->terms[t];
-    int wrong = 0;
-    while (q_.right(wrong)) ++wrong;
+    std::vector<int> wrong;
+    for (int chip = 0; chip < q_.chips(); ++chip)
+      if (!q_.right(chip)) wrong.push_back(chip);
     const auto counts =
         fitted_counts(q_, wrong, n * n, 4 * n * n, [&](std::size_t g, std::vector<double>& row) {
           const double* const x = &term.x->center[sum_->row_of(term, g) * term.width];

@@ -26,8 +26,8 @@ std::string without(const std::string& letters, const std::string& others) {
 /// Reads a contraction off the lines of a step, from the value's own line back to its products.
 class Reader {
  public:
-  explicit Reader(const Question& q)
-      : q_(q), step_(q.step()), result_(step_.lines().back().letters) {}
+  Reader(const Question& q, const Step& step)
+      : q_(q), step_(step), result_(step_.lines().back().letters) {}
 
   std::optional<Contraction> read() {
     if (!peel(step_.lines().back().expression)) return std::nullopt;
@@ -160,7 +160,7 @@ class Reader {
     const std::string rows = result_.starts_with("BL") ? "BL" : "";
     c_.columns = count_of(result_) / count_of(rows);
     // The logits of keys are those of each row's last token.
-    if (q_.rank() == result_.size() - 1) {
+    if (&step_ == &q_.step() && q_.rank() == result_.size() - 1) {
       c_.rows = bounds::rows_of_logits(q_.replay().pass(q_.place().pass), count_of("L"));
     } else {
       c_.rows.resize(count_of(rows));
@@ -300,12 +300,23 @@ bounds::FunctionValue Contraction::partial_sum(std::size_t global, std::size_t t
   return known(added(sum, by));
 }
 
+namespace {
+
+std::shared_ptr<const Contraction> contraction_of(const Question& q, const Step& step) {
+  std::optional<Contraction> read = Reader(q, step).read();
+  return read ? std::make_shared<const Contraction>(std::move(*read)) : nullptr;
+}
+
+}  // namespace
+
 std::shared_ptr<const Contraction> contraction_of(const Question& q) {
   Question::Contractions& of = q.contractions();
-  if (!std::exchange(of.known, true))
-    if (std::optional<Contraction> read = Reader(q).read())
-      of.value = std::make_shared<const Contraction>(std::move(*read));
+  if (!std::exchange(of.known, true)) of.value = contraction_of(q, q.step());
   return of.value;
+}
+
+std::shared_ptr<const Contraction> contraction_of(const Question& q, const std::string& id) {
+  return contraction_of(q, q.step_of(id));
 }
 
 }  // namespace shardproof::diagnosis

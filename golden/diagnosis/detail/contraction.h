@@ -74,6 +74,8 @@ struct Contraction {
 
 /// Returns null if the value is not such a sum.
 std::shared_ptr<const Contraction> contraction_of(const Question& question);
+/// Likewise of another value of the question's pass.
+std::shared_ptr<const Contraction> contraction_of(const Question& question, const std::string& id);
 
 /// Returns, for each contracted index of a term, its block when `letter` is cut into `blocks` equal
 /// blocks; empty if they do not divide it.

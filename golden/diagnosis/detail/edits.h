@@ -88,7 +88,10 @@ void try_sums(const Question& question, Search& search, const Row& row);
 void try_fitted_sums(const Question& question, Search& search, const Row& row);
 void try_addends(const Question& question, Search& search, const Row& row);
 void try_statistics(const Question& question, Search& search, const Row& row);
+void try_columns(const Question& question, Search& search, const Row& row);
+void try_fitted_columns(const Question& question, Search& search, const Row& row);
 void try_fitted_weight_blocks(const Question& question, Search& search, const Row& row);
+void try_fitted_operands(const Question& question, Search& search, const Row& row);
 void try_fitted_positions(const Question& question, Search& search, const Row& row);
 void try_lookups(const Question& question, Search& search, const Row& row);
 void try_fitted_lookups(const Question& question, Search& search, const Row& row);
@@ -101,6 +104,7 @@ void try_frequencies(const Question& question, Search& search, const Row& row);
 void try_factor(const Question& question, Search& search, const Row& row);
 void try_reads(const Question& question, Search& search, const Row& row);
 void try_caches(const Question& question, Search& search, const Row& row);
+void try_missing_caches(const Question& question, Search& search, const Row& row);
 
 inline constexpr std::string_view kFactor = "another factor";
 /// Tries the value that follows if this one, or an operand that the dump lacks, is times a number,

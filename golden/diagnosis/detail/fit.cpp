@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <utility>
 
 namespace shardproof::diagnosis {
@@ -47,17 +48,24 @@ std::optional<std::vector<int>> whole_weights(const std::vector<std::vector<doub
 
 }  // namespace
 
-std::optional<std::vector<int>> fitted_counts(const Question& q, int chip, std::size_t addends,
-                                              std::size_t most, const AddendsOf& of) {
-  const std::vector<std::size_t> judged = q.judged(chip);
+std::optional<std::vector<int>> fitted_counts(const Question& q, const std::vector<int>& chips,
+                                              std::size_t addends, std::size_t most,
+                                              const AddendsOf& of) {
+  // What several chips have is no more evidence than what one has.
+  std::map<std::size_t, double> judged;
+  for (const int chip : chips)
+    for (const std::size_t local : q.judged(chip))
+      judged.try_emplace(q.global(chip, local), q.shard(chip)[local]);
   if (judged.size() < 2 * addends) return std::nullopt;
   const std::size_t samples = std::min(judged.size(), most);
-  std::vector<std::vector<double>> rows(samples);
+  std::vector<std::vector<double>> rows;
   std::vector<double> right;
-  for (std::size_t s = 0; s < samples; ++s) {
-    const std::size_t local = judged[s * judged.size() / samples], g = q.global(chip, local);
-    const double scale = of(g, rows[s]);
-    right.push_back((q.shard(chip)[local] - q.expected().center[g]) / scale);
+  std::size_t i = 0;
+  for (const auto& [g, given] : judged) {
+    // The next sample is the first element at or behind its share.
+    if (i++ < rows.size() * judged.size() / samples) continue;
+    const double scale = of(g, rows.emplace_back());
+    right.push_back((given - q.expected().center[g]) / scale);
   }
   return whole_weights(rows, right);
 }

@@ -47,6 +47,8 @@ struct Candidate {
   /// Parameters were fitted to the value: its openness is measured against the expected scale even
   /// if the value is larger, because anything would explain a large enough value.
   bool fitted = false;
+  /// Several values have the fault; of those that the dump lacks, all together.
+  bool shared = false;
 };
 
 /// A wrong value, with all that a search for its fault needs. Chips are those whose shards the dump
