@@ -281,4 +281,46 @@ Edit means_of_chips() {
   };
 }
 
+Edit slopes_of_first_heads() {
+  return [](const Question& q, Search& search, const Row& row) {
+    for (const TextWeight* const weight : q.step().weights(WeightKind::slopes))
+      for (const Axes& set : q.sets()) {
+        const std::string id = q.step().weight_id(*weight);
+        Tensor slopes = *q.weight(id);
+        const std::size_t n = at(q.torus().size(set)), own = slopes.data.size() / n;
+        if (own * n != slopes.data.size()) continue;
+        for (std::size_t h = own; h < slopes.data.size(); ++h)
+          slopes.data[h] = slopes.data[h % own];
+        Candidate c = candidate(row, id, n);
+        c.axes = set.to_string();
+        Trial(q, search).try_change(std::move(c), {.weights = {{id, std::move(slopes)}}});
+      }
+  };
+}
+
+Edit operand_blocks() {
+  return [](const Question& q, Search& search, const Row& row) {
+    for (const std::string& id : q.operands())
+      for (const Axes& set : q.sets())
+        for (std::size_t d = 0; d < q.rank(); ++d) {
+          const IntervalTensor& right = q.value(id);
+          const std::int64_t n = q.torus().size(set), extent = q.shape()[d], w = extent / n;
+          if (right.shape != q.shape() || w * n != extent) continue;
+          const std::size_t inner = inner_of(q.shape(), d);
+          for (std::int64_t block = 0; block < n; ++block) {
+            IntervalTensor moved = right;
+            for (std::size_t i = 0; i < moved.size(); ++i) {
+              const std::int64_t own = static_cast<std::int64_t>(i / inner) % extent;
+              const std::int64_t from = own % w + block * w;
+              moved.set(i, right.number(i - at(own) * inner + at(from) * inner));
+            }
+            Candidate c = candidate(row, last_of(id), fmt::format("block {} of {}", block, n),
+                                    q.layout().dims()[d].letter);
+            c.axes = set.to_string();
+            Trial(q, search).try_change(std::move(c), {.values = {{id, std::move(moved)}}});
+          }
+        }
+  };
+}
+
 }  // namespace shardproof::diagnosis

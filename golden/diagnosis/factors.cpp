@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "golden/diagnosis/detail/contraction.h"
 #include "golden/diagnosis/detail/edits.h"
 #include "golden/diagnosis/detail/trial.h"
 #include "weights/base/detail/index.h"
@@ -137,6 +139,34 @@ int try_fitted_factor(const Question& q, Search& search, const Row& row, const s
 
 void try_factor(const Question& q, Search& search, const Row& row) {
   if (q.replay().dumped(q.id())) try_fitted_factor(q, search, row, q.id(), "");
+}
+
+void try_one_scale(const Question& q, Search& search, const Row& row) {
+  Contraction sum = *contraction_of(q);
+  if (q.right() || !sum.biases.empty()) return;
+  const std::string own = sum.scale;
+  sum.scales.assign(sum.columns, 1.0);
+  double along = 0.0, squares = 0.0;
+  std::size_t judged = 0;
+  for (int chip = 0; chip < q.chips(); ++chip)
+    for (const std::size_t i : q.judged(chip)) {
+      const double s = sum.at(q.global(chip, i), q.declared()).center;
+      along += s * q.shard(chip)[i];
+      squares += s * s;
+      ++judged;
+    }
+  if (!(squares > 0.0) || !std::isfinite(along) || judged < 2) return;
+  // A scale is an f32.
+  const auto scale = static_cast<double>(static_cast<float>(along / squares));
+  sum.scales.assign(sum.columns, scale);
+  Candidate c = candidate(row, fmt::format("{:.7g}", scale), own);
+  c.fitted = true;
+  c.at = q.logical([&q, sum = std::make_shared<const Contraction>(std::move(sum))](std::size_t g) {
+    bounds::FunctionValue v = sum->at(g, q.declared());
+    v.radius += (0x1p-23 + 2 * q.declared().operations.unit) * std::abs(v.center);
+    return v;
+  });
+  search.consider(std::move(c));
 }
 
 }  // namespace shardproof::diagnosis

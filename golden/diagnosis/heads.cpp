@@ -19,7 +19,8 @@ class Heads : Trial {
   Heads(const Question& q, Search& search)
       : Trial(q, search),
         pass_(q.replay().pass(q.place().pass)),
-        letters_(q.step().lines().back().letters) {}
+        letters_(q.step().lines().back().letters),
+        caches_(caches_of(q)) {}
 
   void run() {
     if (!q_.raw() && q_.step().graph().of_keys()) channels();
@@ -30,13 +31,9 @@ class Heads : Trial {
  private:
   /// Returns whether heads of queries meet a cache of heads of keys.
   bool reads_caches() const {
-    return letters_.find_first_of("HG") != letters_.npos &&
-           std::any_of(q_.operands().begin(), q_.operands().end(),
-                       [this](const std::string& id) { return is_cache(id); });
-  }
-  bool is_cache(const std::string& id) const {
-    const TextLine* const line = q_.step().graph().lines().line_of(q_.replay().place_of(id));
-    return line != nullptr && line->letters.starts_with("BMK");
+    return letters_.find_first_of("HG") != letters_.npos && !caches_.empty() &&
+           std::all_of(caches_.begin(), caches_.end(),
+                       [this](const std::string& id) { return q_.value(id).shape.size() == 4; });
   }
   /// Rows of B that read a prefix other than ⌊b·N/B⌋.
   void prefixes() {
@@ -112,10 +109,10 @@ class Heads : Trial {
     const auto [known, fresh] = further_.try_emplace({of, by});
     if (!fresh) return known->second;
     const PassPlan* const filled = q_.replay().prefix_of(pass_);
-    Question::Change c;
-    for (const std::string& operand : q_.operands()) {
+    Replaced replaced(q_);
+    for (const std::string& operand : caches_) {
       const bool heads = of == Of::heads;
-      if (!is_cache(operand) || (!heads && !operand.starts_with(filled->name + "."))) continue;
+      if (!heads && !operand.starts_with(filled->name + ".")) continue;
       const bounds::IntervalTensor& cache = q_.value(operand);
       bounds::IntervalTensor moved = cache;
       const std::size_t n = at(cache.shape[heads ? 2 : 0]),
@@ -124,9 +121,9 @@ class Heads : Trial {
         const std::size_t k = i / inner % n;
         moved.set(i, cache.number(i - k * inner + (k + at(by)) % n * inner));
       }
-      c.values.emplace_back(operand, std::move(moved));
+      replaced.put(operand, std::move(moved));
     }
-    return known->second = q_.under(c);
+    return known->second = replaced.expected(q_.id());
   }
 
   /// Channels in the other convention of rotary pairs.
@@ -243,6 +240,7 @@ class Heads : Trial {
 
   const PassPlan& pass_;
   const std::string letters_;
+  const std::vector<std::string> caches_;
   std::map<std::pair<Of, std::int64_t>, bounds::IntervalTensor> further_;
 };
 

@@ -36,6 +36,13 @@ constexpr Lookup kLookups[] = {
        for (std::size_t c = 0; c < chips; ++c) rows.push_back(c * of_chip + id % of_chip);
        return rows;
      }},
+    {"each chip adds its first row for tokens of other chips",
+     [](std::size_t id, std::size_t chips, std::size_t of_chip) {
+       Rows rows{id};
+       for (std::size_t c = 0; c < chips; ++c)
+         if (c != id / of_chip) rows.push_back(c * of_chip);
+       return rows;
+     }},
     {"a chip's first row is not subtracted: tokens behind its number of rows get its last row",
      [](std::size_t id, std::size_t, std::size_t of_chip) {
        return Rows{id / of_chip * of_chip + std::min(id, of_chip - 1)};

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "golden/diagnosis/detail/chips.h"
 #include "golden/diagnosis/detail/edits.h"
@@ -98,18 +100,28 @@ void try_local(const Question& q, Search& search, const Axes& list, const Axes& 
   const Axes over = list.without(list.without(set));
   const auto length = E / static_cast<std::size_t>(torus.size(list));
   // In a gathered norm each block has the statistics of the chip that computed it.
+  // Of E's other axes some may have been reduced over, along which all chips have the same.
+  std::set<int> divisors{torus.size(over), 1};
+  for (const Axes& other : q.sets())
+    if (!list.has_any(other)) divisors.insert(torus.size(other));
   for (const bool gathered : {false, true})
-    for (const bool divided_by_part : {true, false}) {
-      const double extent = static_cast<double>(E) / (divided_by_part ? torus.size(over) : 1);
+    for (const int divisor : divisors) {
+      const double extent = static_cast<double>(E) / divisor;
+      const std::string divided = divisor == 1                  ? "E"
+                                  : divisor == torus.size(over) ? "its extent"
+                                                                : fmt::format("E/{}", divisor);
       const auto rows =
           std::make_shared<std::map<std::pair<int, std::size_t>, NormRow::Statistics>>();
       search.consider(
           {.fault = "local statistics",
-           .detail =
-               fmt::format("of the chip's own block over {}, of E_{}, divided by {}{}",
-                           words_of(over), list.to_string(), divided_by_part ? "its extent" : "E",
-                           gathered ? ", and gathered" : ""),
-           .parameters = list.size() * 10 + (divided_by_part ? 0 : 1) + (gathered ? 5 : 0),
+           .detail = fmt::format("of the chip's own block over {}, of E_{}, divided by {}{}",
+                                 words_of(over), list.to_string(), divided,
+                                 gathered ? ", and gathered" : ""),
+           .parameters = list.size() * 10 +
+                         (divisor == torus.size(over) ? 0
+                          : divisor == 1              ? 1
+                                                      : 2) +
+                         (gathered ? 5 : 0),
            .axes = over.sorted().to_string(),
            .at = [&q, E, over, list, length, extent, rows, gathered, norm](int chip,
                                                                            std::size_t local) {

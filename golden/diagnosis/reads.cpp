@@ -21,16 +21,14 @@ using Ids = std::vector<std::string>;
 /// The most numbers that all candidates of one value are computed from.
 constexpr double kNumbers = 0x1p28;
 
-bool is_cache(const Question& q, const std::string& id) {
-  const TextLine* const line = q.step().graph().lines().line_of(q.replay().place_of(id));
-  return line != nullptr && line->letters.starts_with("BM") &&
-         is_call(line->expression, ModelOp::append);
-}
-
 class Reads {
  public:
   Reads(const Question& q, Search& search, const Row& row) : q_(q), search_(search), row_(row) {
-    find(q.id());
+    for (const std::string& id : caches_of(q))
+      if (const bounds::Derivation::Place place = q.replay().place_of(id);
+          place.pass == q.place().pass && place.layer == q.place().layer)
+        caches_.push_back(id);
+    std::sort(caches_.begin(), caches_.end());  // keys before values
     if (caches_.empty()) return;
     const Shape& shape = q.value(caches_[0]).shape;
     B_ = shape[0], M_ = shape[1];
@@ -61,19 +59,6 @@ class Reads {
   static constexpr std::int64_t kZero = -1;
   /// Returns the row whose contents stand in a slot of a row, or kZero.
   using Rows = std::function<std::int64_t(std::int64_t row, std::int64_t slot)>;
-
-  void find(const std::string& of) {
-    for (const std::string& id : q_.step_of(of).operands()) {
-      const bounds::Derivation::Place place = q_.replay().place_of(id);
-      if (place.pass != q_.place().pass || place.layer != q_.place().layer ||
-          std::find(caches_.begin(), caches_.end(), id) != caches_.end())
-        continue;
-      if (is_cache(q_, id))
-        caches_.push_back(id);
-      else if (!q_.replay().dumped(id) && place.name != "ids")
-        find(id);
-    }
-  }
 
   void try_range(std::int64_t first, std::int64_t count) {
     const auto in = [=](std::int64_t m) { return m >= first && m < first + count; };

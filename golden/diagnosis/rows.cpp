@@ -27,6 +27,9 @@ bool looks_up(Q q) { return q.step().calls(ModelOp::gather); }
 bool multiplies(Q q) { return sums(q) && !looks_up(q); }
 bool sums_stored(Q q) { return stored(q) && sums(q); }
 bool combines(Q q) { return !multiplies(q); }
+bool adds(Q q) {
+  return stored(q) && !sums(q) && q.operands().size() > 1 && q.step().calls(ModelOp::add);
+}
 bool scaled_by_weight(Q q) { return stored(q) && sums(q) && !contraction_of(q)->scale.empty(); }
 bool with_bias(Q q) {
   const auto c = contraction_of(q);
@@ -275,6 +278,8 @@ const std::vector<Row>& rows() {
       {kConvention, "declare score_base=e", 0, units_of_base2, times_a(ln2)},
       {kMissing, "log2(e), but the exponentials are of base 2", 5, scores_of_base2, times_a(ln2)},
       {kDoubled, "log2(e), but the exponentials are of base e", 5, scores, times_a(log2e)},
+      {"another chip's block", "of {}: the slopes of the first of {} blocks of heads", 5, alibi,
+       slopes_of_first_heads()},
       {kAddend, "the ALiBi term is left out", 1, alibi, weights_as(kSlopes, zero)},
       {kAddend, "the ALiBi term is added twice", 2, alibi, weights_as(kSlopes, twice)},
       {kAddend, "the ALiBi term is subtracted", 3, alibi, weights_as(kSlopes, negative)},
@@ -319,10 +324,13 @@ const std::vector<Row>& rows() {
       {kPosition, "", 0, turns, try_fitted_positions, Stage::last},
       {"partial sum missing", "", 0, sums, try_fitted_sums, Stage::last},
       {kFactor, "times {}", 0, stored, try_factor, Stage::last},
+      {kFactor, "all columns times {}, in place of {}", 5, scaled_by_weight, try_one_scale,
+       Stage::last},
+      {"another chip's block", "of {}: {} of {} in the place of each", 10, adds, operand_blocks(),
+       Stage::last},
       {"gathered along another dim", "chips' blocks of {}, {} of them, are gathered before dim 0",
        0, shown, try_views, Stage::last},
-      {"sum of unlike rows", "{}: partial sums of {} along {}", 0, sums_stored, try_unlike_rows,
-       Stage::last},
+      {"sum of unlike rows", "{}: partial sums {}", 0, sums_stored, try_unlike_rows, Stage::last},
       {"other frequencies", "{}", 0, turns, try_frequencies, Stage::last},
       {"stale slot", "attention reads {} of {}", 0, stored, try_reads, Stage::last},
   };

@@ -24,17 +24,8 @@ std::set<std::size_t> block_counts(const Question& q) {
 
 char letter_of(const Question& q, std::size_t dim) { return q.layout().dims()[dim].letter; }
 
-/// The dims that count rows: those of tokens before any other.
-std::vector<std::size_t> row_dims(const Question& q) {
-  std::vector<std::size_t> dims;
-  for (const char letter : {'L', 'B'})
-    for (std::size_t d = 0; d < q.rank(); ++d)
-      if (letter_of(q, d) == letter && q.shape()[d] > 1) dims.push_back(d);
-  return dims;
-}
-
-/// By how many rows a block's partial sums are off.
-using Off = std::function<std::int64_t(int block)>;
+/// The index in a dim of what a block adds to an element.
+using From = std::function<std::int64_t(std::int64_t own, int block)>;
 
 /// A contraction with one of its terms cut into n blocks along a dim.
 struct CutSum {
@@ -43,17 +34,17 @@ struct CutSum {
   int blocks;
   std::vector<int> block;  ///< per contracted index
 
-  /// Returns an element in which each block adds what belongs to a row before it.
+  /// Returns an element to which each block adds what belongs elsewhere in a dim.
   bounds::FunctionValue at(const Question& q, std::size_t g, std::size_t dim,
-                           const Off& off) const {
+                           const From& from) const {
     const auto rows = q.shape()[dim];
     const std::size_t inner = inner_of(q.shape(), dim);
     const auto own = static_cast<std::int64_t>(g / inner) % rows;
     bounds::FunctionValue total;
     double rounded = 0.0;  // where partial sums and biases are added, as in the rows that are right
     for (int r = 0; r < blocks; ++r) {
-      const std::int64_t from = ((own - off(r)) % rows + rows) % rows;
-      const std::size_t element = g - shardproof::at(own) * inner + shardproof::at(from) * inner;
+      const std::int64_t other = (from(own, r) % rows + rows) % rows;
+      const std::size_t element = g - shardproof::at(own) * inner + shardproof::at(other) * inner;
       total = plus(total, sum->partial_sum(element, term, block, r, q.declared()), q.declared());
       rounded = std::max(rounded, q.expected().radius[element]);
     }
@@ -70,26 +61,37 @@ struct CutSum {
   }
 };
 
-/// Tries each number of rows by which some of the blocks may be off along a dim.
-void try_rows(const Question& q, Search& search, const Row& row, const std::string& words,
-              const Axes& axes, const std::shared_ptr<const CutSum>& cut, std::size_t dim) {
+/// Tries what blocks may add of another place in a dim: each its own part of it, or some of them
+/// what is a number of rows before.
+void try_places(const Question& q, Search& search, const Row& row, const std::string& words,
+                const Axes& axes, const std::shared_ptr<const CutSum>& cut, std::size_t dim) {
   const int n = cut->blocks;
-  const auto tried = [&](const std::string& blocks, std::int64_t by, int parameters,
-                         const Off& off) {
+  const char letter = letter_of(q, dim);
+  const auto tried = [&](const std::string& blocks, int parameters, const From& from) {
     if (search.explained_everywhere()) return;
-    Candidate c = candidate(row, words, fmt::format("{} off by {}", blocks, by), letter_of(q, dim));
-    c.parameters = static_cast<int>(10 * by) + parameters;
+    Candidate c = candidate(row, words, blocks);
+    c.parameters = parameters;
     c.axes = axes.to_string();
-    c.at = q.logical([&q, cut, dim, off](std::size_t g) { return cut->at(q, g, dim, off); });
+    c.at = q.logical([&q, cut, dim, from](std::size_t g) { return cut->at(q, g, dim, from); });
     search.consider(std::move(c));
   };
-  for (std::int64_t by = 1; by < q.shape()[dim]; ++by) {
-    tried("the second half of the blocks are", by, 0, [=](int r) { return 2 * r >= n ? by : 0; });
+  const std::int64_t extent = q.shape()[dim];
+  if (extent % n == 0)
+    tried(fmt::format("are each of its own block of {}", letter), 0,
+          [w = extent / n](std::int64_t own, int r) { return own % w + r * w; });
+  if (letter != 'L' && letter != 'B') return;
+  for (std::int64_t by = 1; by < extent; ++by) {
+    const auto off = [&](const std::string& blocks, int parameters, auto&& rows) {
+      tried(fmt::format("of {} off by {} along {}", blocks, by, letter),
+            static_cast<int>(10 * by) + parameters,
+            [rows](std::int64_t own, int r) { return own - rows(r); });
+    };
+    off("the second half of the blocks are", 0, [=](int r) { return 2 * r >= n ? by : 0; });
     if (n == 2) continue;
-    tried("every other block are", by, 1, [=](int r) { return r % 2 == 1 ? by : 0; });
-    tried("block r are r times", by, 2, [=](int r) { return r * by; });
+    off("every other block are", 1, [=](int r) { return r % 2 == 1 ? by : 0; });
+    off("block r are r times", 2, [=](int r) { return r * by; });
     for (int of = 0; of < n; ++of)
-      tried(fmt::format("block {} are", of), by, 3 + of, [=](int r) { return r == of ? by : 0; });
+      off(fmt::format("block {} are", of), 3 + of, [=](int r) { return r == of ? by : 0; });
   }
 }
 
@@ -121,10 +123,10 @@ void try_unlike_rows(const Question& q, Search& search, const Row& row) {
         const int n = q.torus().size(list);
         const auto cut =
             std::make_shared<const CutSum>(CutSum{sum, t, n, blocks_of(sum->terms[t], letter, n)});
-        for (const std::size_t dim : row_dims(q))
-          if (!cut->block.empty())
-            try_rows(q, search, row, fmt::format("{}_{}", letter, list.to_string()), list, cut,
-                     dim);
+        for (std::size_t dim = 0; dim < q.rank(); ++dim)
+          if (!cut->block.empty() && q.shape()[dim] > 1)
+            try_places(q, search, row, fmt::format("{}_{}", letter, list.to_string()), list, cut,
+                       dim);
       }
 }
 

@@ -36,6 +36,11 @@ Edit scales_as(double (*to)(double own, double first, const Question& question),
 /// The mean over chips in place of the sum.
 Edit means_of_chips();
 
+/// The slopes of ALiBi that heads have: in each block of them those of the first one.
+Edit slopes_of_first_heads();
+/// Each operand of the value's shape, with one of its blocks along a dim in the places of all.
+Edit operand_blocks();
+
 // A step with a function of one operand, and a product with another one.
 
 /// Returns whether the step reads two operands of its own shape, one of them in the function.
@@ -101,6 +106,7 @@ void try_merges(const Question& question, Search& search, const Row& row);
 void try_views(const Question& question, Search& search, const Row& row);
 void try_unlike_rows(const Question& question, Search& search, const Row& row);
 void try_frequencies(const Question& question, Search& search, const Row& row);
+void try_one_scale(const Question& question, Search& search, const Row& row);
 void try_factor(const Question& question, Search& search, const Row& row);
 void try_reads(const Question& question, Search& search, const Row& row);
 void try_caches(const Question& question, Search& search, const Row& row);

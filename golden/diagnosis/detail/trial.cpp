@@ -68,6 +68,31 @@ std::optional<std::pair<std::string, std::string>> mean_of(const Question& q) {
   return found;
 }
 
+bool is_cache(const Question& q, const std::string& id) {
+  const TextLine* const line = q.step().graph().lines().line_of(q.replay().place_of(id));
+  return line != nullptr && line->letters.starts_with("BM") &&
+         is_call(line->expression, ModelOp::append);
+}
+
+std::vector<std::string> caches_of(const Question& q) {
+  std::vector<std::string> caches, open{q.id()};
+  std::set<std::string> seen;
+  while (!open.empty()) {
+    const std::string of = std::move(open.back());
+    open.pop_back();
+    for (const std::string& id : q.step_of(of).operands()) {
+      if (!seen.insert(id).second) continue;
+      const bounds::Derivation::Place place = q.replay().place_of(id);
+      if (is_cache(q, id))
+        caches.push_back(id);
+      else if (!q.replay().dumped(id) && place.name != "ids" && place.pass == q.place().pass &&
+               place.layer == q.place().layer)
+        open.push_back(id);
+    }
+  }
+  return caches;
+}
+
 bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor,
                               const bounds::DeclaredArithmetic& by) {
   bounds::IntervalTensor y = value;

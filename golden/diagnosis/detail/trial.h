@@ -55,6 +55,11 @@ bool exponentiates(const Question& question);
 /// Returns the ids of what a mean weighs by and of what it is divided by; nullopt if it is no mean.
 std::optional<std::pair<std::string, std::string>> mean_of(const Question& question);
 
+/// Returns whether an operand is a cache that is appended to, with a dim of slots.
+bool is_cache(const Question& question, const std::string& id);
+/// Returns the ids of the caches that the value reads, through operands that the dump lacks, too.
+std::vector<std::string> caches_of(const Question& question);
+
 /// Returns a value times a constant, with the roundings of the declared operations.
 bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor,
                               const bounds::DeclaredArithmetic& by);
