@@ -209,12 +209,14 @@ void try_missing_operands(const Question& q, Search& search) {
   for (auto& [name, tried] : of_several)
     if (tried.second.size() > 1 || tried.first.shared)
       try_values(q, search, tried.first, tried.second);
-  for (const Row& row : rows())
-    for (const std::string& id : missing)
-      if (row.fault == kFactor && left > 0 && !search.explained_everywhere())
-        left -= products *
-                try_fitted_factor(q, search, row, id,
-                                  fmt::format(", in {}{}", q.replay().place_of(id).name, kLacking));
+  // The first row of factors is that of any value.
+  const Row& factor = *std::find_if(rows().begin(), rows().end(),
+                                    [](const Row& row) { return row.fault == kFactor; });
+  for (const std::string& id : missing)
+    if (left > 0 && !search.explained_everywhere())
+      left -= products *
+              try_fitted_factor(q, search, factor, id,
+                                fmt::format(", in {}{}", q.replay().place_of(id).name, kLacking));
 }
 
 }  // namespace shardproof::diagnosis

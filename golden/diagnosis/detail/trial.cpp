@@ -74,13 +74,20 @@ bool is_cache(const Question& q, const std::string& id) {
          is_call(line->expression, ModelOp::append);
 }
 
+std::vector<std::string> operands_of(const Question& q, const std::string& id) {
+  std::vector<std::string> operands = q.step_of(id).operands();
+  if (q.step().graph().of_keys())
+    for (std::string& of : q.replay().operands(id)) operands.push_back(std::move(of));
+  return operands;
+}
+
 std::vector<std::string> caches_of(const Question& q) {
   std::vector<std::string> caches, open{q.id()};
   std::set<std::string> seen;
   while (!open.empty()) {
     const std::string of = std::move(open.back());
     open.pop_back();
-    for (const std::string& id : q.step_of(of).operands()) {
+    for (const std::string& id : operands_of(q, of)) {
       if (!seen.insert(id).second) continue;
       const bounds::Derivation::Place place = q.replay().place_of(id);
       if (is_cache(q, id))
@@ -117,7 +124,7 @@ bool Replaced::follows(const std::string& id) {
   const bounds::Derivation::Place place = replay.place_of(id);
   bool any = false;
   if (!replay.dumped(id) && place.pass == q_.place().pass)
-    for (const std::string& of : q_.step_of(id).operands())
+    for (const std::string& of : operands_of(q_, id))
       any = any || values_.contains(of) || follows(of);
   return follows_[id] = any;
 }

@@ -57,6 +57,8 @@ std::optional<std::pair<std::string, std::string>> mean_of(const Question& quest
 
 /// Returns whether an operand is a cache that is appended to, with a dim of slots.
 bool is_cache(const Question& question, const std::string& id);
+/// Returns the ids of a value's operands, of keys with the caches of prefixes.
+std::vector<std::string> operands_of(const Question& question, const std::string& id);
 /// Returns the ids of the caches that the value reads, through operands that the dump lacks, too.
 std::vector<std::string> caches_of(const Question& question);
 

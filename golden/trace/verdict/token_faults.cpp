@@ -70,9 +70,9 @@ class TokenFaults {
       try_own_shards(axes, n);
     }
     try_padding();
-    // As many wrong tokens met by chance, each once in V, by one of the faults tried.
+    // As many wrong tokens met by chance, each once in V with its padding, by one of the faults.
     const double by_chance = std::log(static_cast<double>(tried_)) -
-                             static_cast<double>(wrong()) * std::log(static_cast<double>(V_));
+                             static_cast<double>(wrong()) * std::log(static_cast<double>(placed_));
     if (by_chance > std::log(0.1)) return {};
     return std::move(found_);
   }
