@@ -149,10 +149,11 @@ def cached(name, says, met, reports, plant, cause="stale slot", subject=plain(pa
 TRANSFER = "prefill and decode on chips of their own"
 CACHES = [
     cached("old-slots-of-head-0", "the slots of the prefill hold kv head 0 on all chips", TRANSFER,
-           ("sgl-project/sglang#23746",), appended(first_kv_head), subject=HEADS),
+           ("sgl-project/sglang#23746",), appended(first_kv_head),
+           cause="head order", subject=HEADS),
     cached("old-slots-by-chip", "the slots of the prefill hold kv head (2x+y) mod 2 of chip (x,y)",
            TRANSFER, ("sgl-project/sglang#32858",), appended(a.heads_by_chip((0, 2, 0, 2))),
-           subject=HEADS),
+           cause="head order", subject=HEADS),
     cached("slots-shifted", "the slots of the prefill lie two further on", TRANSFER, (),
            appended(lambda run, old: np.roll(old, 2, axis=2))),
     cached("draft-left", "a rejected draft is left in its slot", "speculative decoding",

@@ -101,7 +101,7 @@ SUMS = [
          Subject(passes=(2, 5, 5, 1))),
     sums("bias-inside", "partial sums declared raw hold the bias of the first chip",
          TP, ("GeeeekExplorer/nano-vllm#99",), w.bias_inside, "convention",
-         Subject("bias=all", **BIASED, trace=PartsTrace), sets=()),  # compare explains it wrongly
+         Subject("bias=all", **BIASED, trace=PartsTrace)),
     sums("statistic-over-other-axis", "the sum of squares is reduced over an axis along which all "
          "chips have the same", "two mesh axes", ("huggingface/transformers#48383",),
          w.statistics_of("norm2", 4, w.over_other_axis(2)), "local statistics",
@@ -139,7 +139,7 @@ def looked_up(name, says, reports, plant, cause="rows of other shards", subject=
 LOOKUPS = [
     Kind("scales-exchanged", "int8", "the scales of gate and up are exchanged",
          "int8 weights, fused", ("vllm-project/vllm#41021",), w.int8(w.other_scale),
-         "another layer's weight", INT8, right=w.int8()),
+         "columns of a fused weight", INT8, right=w.int8()),
     Kind("one-scale", "int8", "the whole matrix has one scale, not one for each column",
          "int8 weights", ("vllm-project/vllm#41021",), w.int8(w.scale_as(np.max)), "another factor",
          INT8, right=w.int8()),
@@ -165,5 +165,5 @@ LOOKUPS = [
               "token of a shard"),
     looked_up("padding-token", "the head is padded by zero rows, and where all logits are negative "
               "a padding id wins", ("mirage-project/mirage#751",), w.zero_rows_win,
-              "token of padding", PADDED),
+              "token of a shard", PADDED),
 ]
