@@ -23,11 +23,17 @@ constexpr double kNumbers = 0x1p28;
 
 class Reads {
  public:
-  Reads(const Question& q, Search& search, const Row& row) : q_(q), search_(search), row_(row) {
+  Reads(const Question& q, Search& search, const Row& row, bool shown)
+      : q_(q), search_(search), row_(row) {
     for (const std::string& id : caches_of(q))
       if (const bounds::Derivation::Place place = q.replay().place_of(id);
-          place.pass == q.place().pass && place.layer == q.place().layer)
+          place.pass == q.place().pass && place.layer == q.place().layer) {
+        if (shown && !q.replay().dumped(id)) {
+          caches_.clear();
+          return;
+        }
         caches_.push_back(id);
+      }
     std::sort(caches_.begin(), caches_.end());  // keys before values
     if (caches_.empty()) return;
     const Shape& shape = q.value(caches_[0]).shape;
@@ -149,7 +155,14 @@ class Reads {
 }  // namespace
 
 void try_reads(const Question& q, Search& search, const Row& row) {
-  if (q.replay().dumped(q.id()) && !q.step().calls(ModelOp::append)) Reads(q, search, row).run();
+  if (q.replay().dumped(q.id()) && !q.step().calls(ModelOp::append))
+    Reads(q, search, row, true).run();
+}
+
+void try_reads_of_any(const Question& q, Search& search) {
+  const Row& row = *std::find_if(rows().begin(), rows().end(),
+                                 [](const Row& one) { return one.words == kAttentionReads; });
+  if (!q.step().calls(ModelOp::append)) Reads(q, search, row, false).run();
 }
 
 }  // namespace shardproof::diagnosis

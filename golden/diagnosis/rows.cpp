@@ -332,7 +332,7 @@ const std::vector<Row>& rows() {
        0, shown, try_views, Stage::last},
       {"sum of unlike rows", "{}: partial sums {}", 0, sums_stored, try_unlike_rows, Stage::last},
       {"other frequencies", "{}", 0, turns, try_frequencies, Stage::last},
-      {"stale slot", "attention reads {} of {}", 0, stored, try_reads, Stage::last},
+      {"stale slot", kAttentionReads, 0, stored, try_reads, Stage::last},
   };
   return kRows;
 }

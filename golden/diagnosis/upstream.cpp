@@ -163,7 +163,8 @@ void try_values(const Question& q, Search& search, Candidate candidate, const Va
 }  // namespace
 
 bool in_missing_operand(std::string_view candidate) {
-  return candidate.find(kLacking) != candidate.npos;
+  return candidate.find(kLacking) != candidate.npos ||
+         candidate.find(kAttentionReads.substr(0, kAttentionReads.find(" {"))) != candidate.npos;
 }
 
 void try_missing_operands(const Question& q, Search& search) {
@@ -209,6 +210,7 @@ void try_missing_operands(const Question& q, Search& search) {
   for (auto& [name, tried] : of_several)
     if (tried.second.size() > 1 || tried.first.shared)
       try_values(q, search, tried.first, tried.second);
+  if (!search.explained_everywhere()) try_reads_of_any(q, search);
   // The first row of factors is that of any value.
   const Row& factor = *std::find_if(rows().begin(), rows().end(),
                                     [](const Row& row) { return row.fault == kFactor; });

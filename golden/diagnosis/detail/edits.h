@@ -108,7 +108,10 @@ void try_unlike_rows(const Question& question, Search& search, const Row& row);
 void try_frequencies(const Question& question, Search& search, const Row& row);
 void try_one_scale(const Question& question, Search& search, const Row& row);
 void try_factor(const Question& question, Search& search, const Row& row);
+inline constexpr std::string_view kAttentionReads = "attention reads {} of {}";
+/// Attention that reads other contents of caches that the dump has, or also of those that it lacks.
 void try_reads(const Question& question, Search& search, const Row& row);
+void try_reads_of_any(const Question& question, Search& search);
 void try_caches(const Question& question, Search& search, const Row& row);
 void try_missing_caches(const Question& question, Search& search, const Row& row);
 
