@@ -18,6 +18,9 @@ struct FaultCase {
   Case source_case;
 };
 
+/// The kind of a user's own case: every operator is planted in it that applies.
+inline constexpr std::string_view kOwnCase = "own";
+
 /// The kinds of cases, and what each is for.
 struct CaseKind {
   std::string_view name;

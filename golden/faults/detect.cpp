@@ -136,6 +136,16 @@ Sights detect(const TypedPlan& typed, const Mutant& mutant, OracleMemo& memo) {
   return sights;
 }
 
+Sights detect_in_floats(const TypedPlan& typed, const Mutant& mutant, OracleMemo& memo) {
+  Sights sights;
+  const Planted planted = plant(typed, mutant);
+  sights.first = exact_run(in_regime(planted.run, Regime::exact), &mutant, memo);
+  sights.own[static_cast<std::size_t>(Seer::exact)] =
+      sights.first.empty() ? Sight::silent : Sight::seen;
+  float_run(in_regime(planted.run, Regime::f32), mutant, memo, sights);
+  return sights;
+}
+
 FalseAlarms false_alarms(const Case& c, OracleMemo& memo) {
   Case rounded = c;
   rounded.numerics.act = rounded.numerics.wire = rounded.numerics.acc = NumberFormat::bf16;

@@ -35,6 +35,9 @@ struct Sights {
 /// Lets every detector judge a mutant of a case. Runs are on one thread.
 Sights detect(const TypedPlan& typed, const Mutant& mutant, OracleMemo& memo);
 
+/// Lets the exact regime, the bounds and others judge: what the size of a change matters to.
+Sights detect_in_floats(const TypedPlan& typed, const Mutant& mutant, OracleMemo& memo);
+
 /// Judges a run of the exact regime by its values alone: returns the first finding, "" if there is
 /// none. For a case with another seed than the plan's, too. `mutant` null: a right run.
 std::string judge_exact(const RunPlan& plan, const Mutant* mutant, OracleMemo& memo);

@@ -28,6 +28,21 @@ bool only_order(const Place& place, const Mutant& mutant) {
   return changed && same_parts(*changed, right, /*added=*/true);
 }
 
+/// The collective or slice moves rows' positions along the batch, and in every pass all rows have
+/// the same.
+bool equal_positions(const Place& place, const Mutant& mutant) {
+  if (!mutant.how->moves || place.is_weight() || place.op().dim != 'B') return false;
+  const Role& role = place.program.declared(place.op().args[0]).role;
+  if (role.kind != Role::Kind::input || role.name != "pos") return false;
+  const Passes& passes = place.typed.plan.passes;
+  for (std::int64_t i = 0; i < passes.size(); ++i) {
+    const PassPlan pass = passes.at(i);
+    for (const PassRows& rows : pass.rows)
+      if (rows.start != pass.rows[0].start) return false;
+  }
+  return true;
+}
+
 struct Check {
   Reason reason;
   bool (*holds)(const Place&, const Mutant&);
@@ -38,7 +53,11 @@ const std::vector<Check>& checks() {
       {{"order-of-a-sum",
         "every chip adds the same parts in another order: a legal variant, which only rounds "
         "differently"},
-       only_order}};
+       only_order},
+      {{"equal-positions",
+        "blocks of the batch's positions change places, and in every pass all rows have the same "
+        "positions"},
+       equal_positions}};
   return all;
 }
 

@@ -17,7 +17,7 @@ struct Count {
   std::int64_t survivors = 0;   ///< seen by none, without a reason
   std::array<std::int64_t, kDetectors> own{};
   std::array<std::int64_t, kDetectors> run{};  ///< of them, those that the detector ran on
-  std::array<std::int64_t, kOtherChecks> end_to_end{}, per_value{};
+  OtherCounts end_to_end{}, per_value{};
 
   void add(const Result& result);
 };
@@ -31,7 +31,7 @@ struct Matrix {
   std::map<std::string, std::int64_t> by_reason;
   std::int64_t right_runs = 0;
   std::int64_t bounds_alarms = 0;
-  std::array<std::int64_t, kOtherChecks> end_to_end_alarms{}, per_value_alarms{};
+  OtherCounts end_to_end_alarms{}, per_value_alarms{};
 };
 
 Matrix matrix_of(const Study& study, const std::vector<Result>& results);

@@ -46,6 +46,12 @@ struct Operator {
   std::string_view what;             ///< a sentence for a user
   std::string_view cases = "plain";  ///< the kinds of cases that it is planted in (cases.h)
 
+  /// Whether what it does depends on the phase, although the step is the same.
+  bool in_both_phases() const {
+    return fault_class == "M9" || fault_class == "M10" || fault_class == "M13" ||
+           fault_class == "M14";
+  }
+
   /// Returns the values of its parameter at a place, {"-"} for one without; empty: none applies.
   std::function<std::vector<std::string>(const Place&)> parameters = {};
   /// Edits the program as someone would write the fault, for the type check. Null: the fault is in

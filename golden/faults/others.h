@@ -18,6 +18,9 @@ inline constexpr std::size_t kOtherChecks = 7;
 /// "tokens", "top-5", "allclose", "cosine", "PCC", "relative", "KL", in this order.
 std::span<const std::string_view> other_check_names();
 
+/// A number for each check.
+using OtherCounts = std::array<std::int64_t, kOtherChecks>;
+
 /// What the checks say: of logits and tokens, and of any named value.
 struct OtherSights {
   std::array<bool, kOtherChecks> end_to_end{};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "golden/faults/cases.h"
 #include "golden/faults/detail/numbers.h"
 
 namespace shardproof::faults {
@@ -24,6 +25,15 @@ bool is_weight(const Site& site, const std::string& id, int& layer) {
   const char* const begin = id.data() + 5;
   const auto [end, error] = std::from_chars(begin, id.data() + id.size(), layer);
   return error == std::errc() && std::string_view(end) == "." + site.value;
+}
+
+/// Whether the prefill has the same step, in the same words and layouts.
+bool same_step(const Place& place, const PhasePrograms& prefill) {
+  for (const Program* const program :
+       {&prefill.embed, &prefill.layer, &prefill.head, &prefill.sample})
+    if (program->name == place.program.name)
+      return std::find(program->ops.begin(), program->ops.end(), place.op()) != program->ops.end();
+  return false;
 }
 
 const Place* find_place(const std::vector<Place>& places, const Site& site) {
@@ -94,10 +104,14 @@ std::vector<Mutant> mutants_of(const TypedPlan& typed, std::string_view kind) {
   std::vector<Mutant> all;
   const std::vector<Place> places = places_of(typed);
   for (const Operator& how : all_operators()) {
-    if (how.cases != kind) continue;
-    for (const Place& place : places)
+    if (how.cases != kind && kind != kOwnCase) continue;
+    for (const Place& place : places) {
+      if (!how.in_both_phases() && place.site.phase == "decode" &&
+          same_step(place, typed.plan.prefill))
+        continue;
       for (std::string& parameter : how.parameters(place))
         all.push_back({&how, place.site, std::move(parameter)});
+    }
   }
   return all;
 }

@@ -26,7 +26,9 @@ Planted plant(const TypedPlan& typed, const Mutant& mutant);
 FaultHooks hooks_of(const Mutant& mutant, const Case& c, const Seen& seen);
 
 /// Returns every mutant of a plan by operators that are for cases of this kind, in the order of the
-/// table and of the plan's steps.
+/// table and of the plan's steps. A step that both phases have in the same words is mutated in the
+/// prefill alone, but by faults of positions, caches, stale buffers and replicas, which depend on
+/// the pass.
 std::vector<Mutant> mutants_of(const TypedPlan& typed, std::string_view kind);
 
 }  // namespace shardproof::faults

@@ -16,7 +16,7 @@ namespace shardproof::faults {
 namespace {
 
 Result judge_one(const Study& study, const Planned& planned, OracleMemo& memo) {
-  Result result{planned, {}, "", ""};
+  Result result{planned, {}, {}, {}};
   const TypedPlan& typed = study.plans[planned.of_case];
   try {
     result.sights = detect(typed, planned.mutant, memo);
@@ -32,13 +32,15 @@ Result judge_one(const Study& study, const Planned& planned, OracleMemo& memo) {
 Study plan_study(std::vector<FaultCase> cases) {
   Study study;
   study.cases = std::move(cases);
-  for (std::size_t i = 0; i < study.cases.size(); ++i) {
-    study.plans.push_back(make_typed_plan(study.cases[i].source_case));
-    if (!study.plans.back().types) continue;
+  for (const FaultCase& one : study.cases) {
+    study.plans.push_back(make_typed_plan(one.source_case));
+    if (!study.plans.back().types) throw FindingsError(study.plans.back().findings);
   }
-  for (std::size_t i = 0; i < study.cases.size(); ++i)
-    for (Mutant& mutant : mutants_of(study.plans[i], study.cases[i].kind))
-      study.mutants.push_back({i, std::move(mutant)});
+  for (std::size_t i = 0; i < study.cases.size(); ++i) {
+    std::vector<Mutant> all = mutants_of(study.plans[i], study.cases[i].kind);
+    study.sizes.push_back(all.size());
+    for (std::size_t n = 0; n < all.size(); ++n) study.mutants.push_back({i, n, std::move(all[n])});
+  }
   return study;
 }
 
@@ -75,6 +77,15 @@ void keep_one_each(Study& study) {
   for (const Operator& how : all_operators())
     if (const auto at = first.find(how.name); at != first.end()) kept.push_back(at->second);
   study.mutants = std::move(kept);
+}
+
+Planned of_one_case(const Study& study, Mutant mutant) {
+  static_cast<void>(plant(study.plans.at(0), mutant));  // throws where it does not apply
+  for (const Planned& one : study.mutants)
+    if (one.mutant.how == mutant.how && one.mutant.site == mutant.site &&
+        one.mutant.parameter == mutant.parameter)
+      return one;
+  return {0, study.sizes.at(0), std::move(mutant)};
 }
 
 std::vector<Result> judge(const Study& study, OracleMemo& memo, int threads,
