@@ -117,6 +117,8 @@ int judge_faults(FaultsFlags& o) {
                 "--smallest (see shardproof faults --help)");
   for (const std::string& file : {o.json, o.html, o.docs})
     if (!file.empty()) require_replaceable(file, "file_write");
+  if (!o.docs.empty())  // before anything runs
+    static_cast<void>(with_part(text_of(o.docs), o.smallest ? "smallest" : "matrix", ""));
   const int threads = thread_count(o.threads);
   OracleMemo memo;
   if (o.smallest) {
