@@ -4,6 +4,7 @@
 #include "engine/ops/local_ops.h"
 #include "golden/faults/detail/edits.h"
 #include "golden/faults/detail/numbers.h"
+#include "golden/faults/detail/wrong_ops.h"
 #include "golden/faults/operator.h"
 #include "weights/base/bf16.h"
 
@@ -88,35 +89,6 @@ std::function<Strings(const Place&)> at_attention(Strings parameters) {
     return !place.is_weight() && place.op().kind == OpKind::attend && full_rows(place) ? parameters
                                                                                        : Strings{};
   };
-}
-
-/// The keys or values of each query head of its chip, as many heads as queries: h mod K.
-template <class T>
-void spread_heads(const Sharded& q, const Sharded& kv, const ChipArrays<T>& from,
-                  ChipArrays<T>& to) {
-  const std::int64_t slots = kv.local()[0] * kv.local()[1], K = kv.local()[2], Q = kv.local()[3];
-  const std::int64_t heads = q.local()[2];
-  for (std::size_t chip = 0; chip < from.size(); ++chip)
-    for (std::int64_t slot = 0; slot < slots; ++slot)
-      for (std::int64_t h = 0; h < heads; ++h)
-        for (std::int64_t c = 0; c < Q; ++c)
-          to[chip].push_back(from[chip][static_cast<std::size_t>((slot * K + h % K) * Q + c)]);
-}
-
-Sharded tiled(const Sharded& q, const Sharded& kv) {
-  const std::size_t dim = 2;
-  const Layout layout = kv.layout().with_axes(dim, q.layout().axes('H'));
-  Shape shape = kv.shape();
-  shape[dim] = q.shape()[dim];
-  if (kv.holds_field()) {
-    FieldShards made{ChipArrays<FieldElement>(kv.field().values.size()), kv.field().field,
-                     kv.field().sort, kv.field().degree};
-    spread_heads(q, kv, kv.field().values, made.values);
-    return {kv.torus(), layout, shape, made};
-  }
-  ChipArrays<float> made(kv.f32().size());
-  spread_heads(q, kv, kv.f32(), made);
-  return {kv.torus(), layout, shape, made};
 }
 
 /// A chip has several kv heads, and several query heads of each.
@@ -372,8 +344,8 @@ std::vector<Operator> of_heads() {
                   .result = [] {
                     return attention([](const Here& here) {
                       const Sharded& q = here.arg(0);
-                      return attend_at(here, q, tiled(q, here.arg(1)), tiled(q, here.arg(2)),
-                                       here.arg(3));
+                      return attend_at(here, q, with_tiled_heads(q, here.arg(1)),
+                                       with_tiled_heads(q, here.arg(2)), here.arg(3));
                     });
                   }});
   rows.push_back(

@@ -319,8 +319,8 @@ std::vector<Operator> operators_of_moves() {
           }),
       row(
           "ring-index", "M5", "the chunk's index in the ring is one off", kInOrder,
-          [](const Place&) {
-            return Strings{"+1", "-1"};
+          [](const Place& place) {  // in a ring of two both are one
+            return place.torus.size(place.op().axes) > 2 ? Strings{"+1", "-1"} : Strings{"+1"};
           },
           [](const MovesAt& at, const std::string& by) {
             return reordered(at, [&](std::size_t j, std::size_t, std::size_t n) {
@@ -348,7 +348,8 @@ std::vector<Operator> operators_of_moves() {
           }),
       row("one-round-short", "M5", "the ring ends a round early: the last chunk is the chip's own",
           {OpKind::all_gather, OpKind::all_to_all}, {},
-          [](const MovesAt& at, const std::string&) {
+          [](const MovesAt& at, const std::string&) -> std::optional<Moves> {
+            if (at.size() < 3) return std::nullopt;  // a ring of two has one round
             return reordered(at, [](std::size_t j, std::size_t mine, std::size_t n) {
               return j == (mine + 1) % n ? mine : j;
             });

@@ -76,6 +76,7 @@ std::vector<Operator> operators_of_sums();
 std::vector<Operator> operators_of_weights();
 std::vector<Operator> operators_of_attention();
 std::vector<Operator> operators_of_values();
+std::vector<Operator> operators_of_buffers();
 std::vector<Operator> operators_of_programs();
 
 }  // namespace shardproof::faults

@@ -146,10 +146,11 @@ std::vector<Operator> of_matrices() {
       blocks(
           "shard-size-doubled", "M6", "the offset of a shard is computed with twice its size",
           is_matrix, [](int own, int n) { return 2 * own % n; }, 3),
-      blocks("tail-clamped", "M6",
-             "the last shard's offset is clamped, so that it is the one "
-             "before it",
-             is_matrix, [](int own, int n) { return std::min(own, n - 2); }),
+      blocks(
+          "tail-clamped", "M6",
+          "the last shard's offset is clamped, so that it is the one "
+          "before it",
+          is_matrix, [](int own, int n) { return std::min(own, n - 2); }, 3),
       other_order("stored-in-other-order", "M6",
                   "the weight is stored with its axes in the opposite order", is_matrix),
       blocks("vector-shard-0", "M6", "every chip loads the first shard of a gain or a bias",

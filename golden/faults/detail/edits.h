@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/program/program.h"
 #include "golden/faults/place.h"
@@ -60,6 +63,15 @@ inline bool reduces(const Op& op) { return op_row(op.kind).reduces && !op.by_max
 inline bool completes(const Place& place) {
   return !place.is_weight() && reduces(place.op()) &&
          !place.type_of(place.op().results[0].name).layout.is_partial();
+}
+
+/// The parameters of a row without any: at the steps for which this is true.
+inline std::function<std::vector<std::string>(const Place&)> steps_where(
+    std::function<bool(const Place&)> applies) {
+  return [applies = std::move(applies)](const Place& place) {
+    return !place.is_weight() && applies(place) ? std::vector<std::string>{"-"}
+                                                : std::vector<std::string>{};
+  };
 }
 
 }  // namespace shardproof::faults

@@ -65,6 +65,10 @@ TEST(FaultDetectors, SayWhatTheyAreFor) {
           EXPECT_EQ(seen_by(sights).substr(0, 4), "-ref") << at;
         else
           EXPECT_EQ(seen_by(sights), row.seen) << at << ": " << sights.first;
+        // What came before the mutant is right.
+        EXPECT_NE(sights.first.find(mutant.site.phase == "decode" ? "decode." : ""),
+                  std::string::npos)
+            << sights.first;
         EXPECT_FALSE(sights.first.empty());
         break;
       }
