@@ -33,7 +33,8 @@ bool only_order(const Place& place, const Mutant& mutant) {
 bool equal_positions(const Place& place, const Mutant& mutant) {
   if (!mutant.how->moves || place.is_weight() || place.op().dim != 'B') return false;
   const Role& role = place.program.declared(place.op().args[0]).role;
-  if (role.kind != Role::Kind::input || role.name != "pos") return false;
+  // A layer's one input of the pass.
+  if (role.kind != Role::Kind::input || place.program.name != kLayerProgram) return false;
   const Passes& passes = place.typed.plan.passes;
   for (std::int64_t i = 0; i < passes.size(); ++i) {
     const PassPlan pass = passes.at(i);

@@ -106,7 +106,7 @@ void Others::observe(const Scope& scope, const Program&, const Op* op, const Val
   if (all.shape != known->second.shape) return;
   const std::vector<float> a(all.data.begin(), all.data.end());
   const std::vector<float> b(known->second.data.begin(), known->second.data.end());
-  const bool logits = role.name == "logits";
+  const bool logits = row->dims.find('V') != std::string_view::npos;
   of_values(a, b, logits);
   if (logits) of_logits(a, b);
 }

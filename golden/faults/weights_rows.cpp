@@ -293,7 +293,8 @@ std::vector<Operator> of_placed_scales() {
                   .cases = "padded",
                   .parameters =
                       [](const Place& place) {
-                        return place.is_weight() && place.site.value == "wo" &&
+                        return place.is_weight() && is_matrix(place) &&
+                                       weight_row(place.site.value)->dims.starts_with('H') &&
                                        place.source_case().pad_heads > 0
                                    ? Strings{"-"}
                                    : Strings{};

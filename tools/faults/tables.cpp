@@ -13,6 +13,9 @@ namespace {
 using faults::Count;
 using faults::Matrix;
 
+/// The head of a column of sentences.
+constexpr std::string_view kWords = "what is wrong";
+
 /// A share in percent, rounded down, so that 100 means all.
 std::string percent(std::int64_t seen, std::int64_t of) {
   return of == 0 ? "." : fmt::format("{}", 100 * seen / of);
@@ -134,7 +137,7 @@ std::vector<FaultTable> tables_of(const Matrix& matrix) {
 }
 
 FaultTable operator_table(const Matrix& matrix) {
-  FaultTable table{"Operators", {"class", "operator", "what is wrong"}, {}};
+  FaultTable table{"Operators", {"class", "operator", std::string(kWords)}, {}};
   for (const std::string& one : detector_head("")) {
     if (!one.empty()) table.head.push_back(one);
   }
@@ -159,7 +162,8 @@ std::string as_text(const FaultTable& table) {
   std::string text = table.title + "\n";
   const auto add = [&](const std::vector<std::string>& row) {
     std::string line = fmt::format("{:<{}}", row[0], widths[0]);
-    for (std::size_t i = 1; i < row.size(); ++i) line += fmt::format(" {:>{}}", row[i], widths[i]);
+    for (std::size_t i = 1; i < row.size(); ++i)
+      line += table.head[i] == kWords ? "  " + row[i] : fmt::format(" {:>{}}", row[i], widths[i]);
     text += line + "\n";
   };
   add(table.head);
@@ -177,7 +181,7 @@ std::string as_markdown(const FaultTable& table) {
   add(table.head);
   text += "|---|";
   for (std::size_t i = 1; i < table.head.size(); ++i)
-    text += table.head[i] == "operator" || table.head[i] == "what is wrong" ? "---|" : "--:|";
+    text += table.head[i] == "operator" || table.head[i] == kWords ? "---|" : "--:|";
   text += "\n";
   for (const auto& row : table.rows) add(row);
   return text;
@@ -211,7 +215,7 @@ std::string faults_page(const Matrix& matrix, const std::vector<std::string>& su
 }
 
 FaultTable classes_table() {
-  FaultTable table{"The classes", {"class", "what is wrong"}, {}};
+  FaultTable table{"The classes", {"class", std::string(kWords)}, {}};
   for (const faults::FaultClass& one : faults::all_classes())
     table.rows.push_back({std::string(one.name), std::string(one.what)});
   return table;

@@ -157,8 +157,8 @@ int judge_faults(FaultsFlags& o) {
   if (!o.only.empty()) {
     print_one(results.at(0));
   } else {
-    for (const FaultTable& table : tables_of(matrix)) fmt::print("{}\n", as_text(table));
     fmt::print("{}\n", as_text(classes_table()));
+    for (const FaultTable& table : tables_of(matrix)) fmt::print("{}\n", as_text(table));
   }
   fmt::print("{}\n", sentence_of(matrix));
   for (const std::string& line : left) fmt::print("left: {}\n", line);
@@ -179,16 +179,16 @@ void add_faults(CLI::App& app, Action& chosen) {
   add_number(*verb, "--budget", o->budget,
              "N mutants, drawn by --seed over classes and\nstrategies", 1, 1'000'000)
       ->type_name("N");
-  verb->add_option("--seed", o->seed, "The seed of --budget [1]")->type_name("S");
+  add_number(*verb, "--seed", o->seed, "The seed of --budget [1]", 0, kMostCounted)->type_name("S");
   verb->add_flag("--all", o->all, "Every mutant");
-  verb->add_flag("--zoo", o->zoo, "One mutant by each operator, on the first case that\nhas it");
+  verb->add_flag("--zoo", o->zoo, "One mutant by each operator, on the first case\nthat has it");
   verb->add_option("--only", o->only, "One mutant, \"OPERATOR SITE PARAMETER\", of --case")
       ->type_name("MUTANT");
   verb->add_option("--from", o->from, "No runs: the results that --all --json FILE wrote")
       ->type_name("FILE");
   verb->add_flag("--smallest", o->smallest,
                  "The smallest fault that each detector sees,\nin f32 and bf16");
-  verb->add_option("--against", o->against, "Hold the results against those of --all --json FILE")
+  verb->add_option("--against", o->against, "Hold results against those of --all --json FILE")
       ->type_name("FILE");
   verb->add_flag("--list", o->list, "Print the mutants, and run none");
   verb->add_option("--json", o->json, "Write every result as JSON (docs/json.md)")
@@ -197,7 +197,7 @@ void add_faults(CLI::App& app, Action& chosen) {
   verb->add_option("--docs", o->docs, "Write the tables between the marks of a document")
       ->type_name("FILE");
   o->files.add_to(*verb, /*programs=*/false);
-  verb->add_option("--threads", o->threads, "Threads; 0 for all cores [0]")->type_name("N");
+  add_number(*verb, "--threads", o->threads, "Threads; 0 for all cores [0]");
   verb->add_option("--case", o->line, "One case in place of those of every strategy")
       ->type_name("LINE");
   o->flags.add_to(*verb, {"seed", "regime", "decode_torus", "weights"});
