@@ -22,6 +22,7 @@ struct Effect {
   std::string_view what;
   bool one_element;
   std::vector<int> sizes;  ///< the smallest first
+  std::vector<int> sizes_in_bf16;
   OfSize change;
   std::string (*name)(int size);
 };
@@ -45,20 +46,20 @@ float to_bits(float v, int kept) {
 
 const std::vector<Effect>& effects() {
   static const std::vector<Effect> all{
-      {"one element off by n units in the last place", true, numbers(0, 20),
+      {"one element off by n units in the last place", true, numbers(0, 20), numbers(0, 4),
        [](float v, int size, unsigned bits) {
          return std::bit_cast<float>(
              std::bit_cast<std::uint32_t>(v) +
              (std::uint32_t{1} << (static_cast<unsigned>(size) % 23) << bits));
        },
        [](int size) { return fmt::format("2^{}", size); }},
-      {"a value scaled by 1 + d", false, numbers(24, 1),
+      {"a value scaled by 1 + d", false, numbers(24, 1), numbers(9, 1),
        [](float v, int size, unsigned bits) {
          return stored(static_cast<float>(static_cast<double>(v) * (1 + std::ldexp(1.0, -size))),
                        bits);
        },
        [](int size) { return fmt::format("2^-{}", size); }},
-      {"one rounding more, to so many bits", false, numbers(22, 3),
+      {"one rounding more, to so many bits", false, numbers(22, 3), numbers(6, 3),
        [](float v, int size, unsigned) { return to_bits(v, size); },
        [](int size) { return fmt::format("{}", size); }}};
   return all;
@@ -71,37 +72,46 @@ bool holds_first(const Sharded& value, int chip) {
   return true;
 }
 
+/// Changes what a chip has: its first element, or all.
+template <class Numbers>
+void change_all(const Effect& effect, int size, unsigned bits, Numbers numbers) {
+  for (auto& v : numbers) {
+    v = effect.change(static_cast<float>(v), size, bits);
+    if (effect.one_element) return;
+  }
+}
+
 Operator operator_of(const Effect& effect, int size, unsigned bits) {
   Operator how{.name = "smallest", .fault_class = "M4", .what = effect.what};
   how.parameters = [](const Place&) { return std::vector<std::string>{"-"}; };
   how.result = [&effect, size, bits]() -> ResultEdit {
     return [&effect, size, bits](const Here&, Sharded& value) {
       for (int chip = 0; chip < value.torus().chips(); ++chip) {
-        if (effect.one_element) {
-          if (holds_first(value, chip)) {
-            float& v = value.f32_of(chip)[0];
-            v = effect.change(v, size, bits);
-          }
-          continue;
-        }
-        for (float& v : value.f32_of(chip)) v = effect.change(v, size, bits);
+        if (effect.one_element && !holds_first(value, chip)) continue;
+        if (value.holds_partial())
+          change_all(effect, size, bits, value.partial_values_of(chip));
+        else
+          change_all(effect, size, bits, value.f32_of(chip));
       }
     };
   };
   return how;
 }
 
-/// Every step of the prefill's layer that makes complete floats, other than weights and caches.
-std::vector<Site> sites_of(const TypedPlan& typed) {
+/// Every step of the prefill's layer that makes floats, other than weights and caches, and has one
+/// result; in bf16 those that are stored so.
+std::vector<Site> sites_of(const TypedPlan& typed, NumberFormat format) {
   std::vector<Site> all;
   for (const Place& place : places_of(typed)) {
-    if (place.is_weight() || place.site.phase != "prefill" || place.site.program != "layer")
+    if (place.is_weight() || place.site.phase != "prefill" || !place.program.of_layer()) continue;
+    const Role& role = place.op().results[0].role;
+    if (place.type_of(place.op().results[0].name).integer || place.op().results.size() > 1 ||
+        place.op().kind == OpKind::append || role.kind == Role::Kind::weight)
       continue;
-    const Type& type = place.type_of(place.op().results[0].name);
-    if (type.integer || type.layout.is_partial() || place.op().kind == OpKind::append ||
-        place.op().kind == OpKind::attend || place.op().results[0].role.kind == Role::Kind::weight)
-      continue;
-    all.push_back(place.site);
+    const ValueRow* const row = value_row(role);
+    const bool stored = row != nullptr && row->stored && role.kind == Role::Kind::checkpoint &&
+                        !place.op().results[0].layout.is_partial();
+    if (format == NumberFormat::f32 || stored) all.push_back(place.site);
   }
   return all;
 }
@@ -128,19 +138,11 @@ std::vector<SizeCurve> smallest_effects(OracleMemo& memo, int threads) {
       c.numerics.act = format;
       const unsigned bits = format == NumberFormat::bf16 ? 16 : 0;
       const TypedPlan typed = make_typed_plan(c);
-      const std::vector<Site> sites = sites_of(typed);
+      const std::vector<Site> sites = sites_of(typed, format);
+      const std::vector<int>& sizes = bits == 0 ? effect.sizes : effect.sizes_in_bf16;
       SizeCurve curve{std::string(effect.what), std::string(to_string(format)), {}};
-      // A bf16 has 7 bits after the binary point.
-      const auto fits = [&](int size) {
-        return bits == 0 ||
-               (effect.one_element ? size <= 4 : effect.name(size)[0] == '2' || size < 7);
-      };
       curve.sizes.push_back({"none"});
-      for (const int size : effect.sizes)
-        if (fits(size)) curve.sizes.push_back({effect.name(size)});
-      std::vector<int> sizes;
-      for (const int size : effect.sizes)
-        if (fits(size)) sizes.push_back(size);
+      for (const int size : sizes) curve.sizes.push_back({effect.name(size)});
       const auto of_size = std::ssize(sites);
       std::mutex mutex;
       pool.for_each(std::ssize(sizes) * of_size + 1, [&](std::int64_t i) {

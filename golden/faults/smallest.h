@@ -22,9 +22,10 @@ struct SizeCurve {
   std::vector<SizeSeen> sizes;
 };
 
-/// Plants faults of growing size at every complete value that a layer of ws2d:batch makes, alone,
-/// and lets the detectors of floats judge: one element off by n units in the last place, a value
-/// scaled by 1 + d, a value rounded once more to fewer bits.
+/// Plants faults of growing size at every value that a layer of ws2d:batch makes, partial sums too,
+/// one at a time, and lets the detectors of floats judge: one element off by n units in the last
+/// place, a value scaled by 1 + d, a value rounded once more to fewer bits. In bf16 the values are
+/// those that are stored so.
 std::vector<SizeCurve> smallest_effects(OracleMemo& memo, int threads);
 
 }  // namespace shardproof::faults
