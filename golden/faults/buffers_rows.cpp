@@ -75,6 +75,11 @@ bool runs_again(const Place& place) {
   if (place.site.program == "hand_over") return false;
   return place.site.phase == "decode" ? c.gen > 2 : c.chunk * 2 <= c.prompt && !c.lengths.given();
 }
+/// The head and the sampling end the prompt alone.
+bool runs_in_each_pass(const Place& place) {
+  return place.site.phase == "decode" ||
+         (place.site.program != "head" && place.site.program != "sample");
+}
 /// A weight is the same in each pass.
 bool varies(const Place& place) { return place.op().results[0].role.kind != Role::Kind::weight; }
 
@@ -85,8 +90,7 @@ std::vector<Operator> of_stale_buffers() {
                   .what = "a collective's buffer still holds the pass before",
                   .parameters = steps_where([](const Place& place) {
                     return is_buffer(place) && runs_again(place) && varies(place) &&
-                           (place.site.program == "layer" || place.site.phase == "decode" ||
-                            place.site.program == "embed");
+                           runs_in_each_pass(place);
                   }),
                   .result = [] { return stale(Before::pass, false); }});
   rows.push_back({.name = "stale-layer",
@@ -103,8 +107,7 @@ std::vector<Operator> of_stale_buffers() {
                   .what = "on one chip half of a collective's buffer still holds the pass before",
                   .parameters = steps_where([](const Place& place) {
                     return is_buffer(place) && runs_again(place) && varies(place) &&
-                           (place.site.program == "layer" || place.site.phase == "decode" ||
-                            place.site.program == "embed");
+                           runs_in_each_pass(place);
                   }),
                   .result = [] { return stale(Before::pass, true); }});
   return rows;

@@ -67,12 +67,10 @@ std::vector<Place> places_of(const TypedPlan& typed) {
 }
 
 Program& program_at(RunPlan& plan, const Site& site) {
-  if (site.program == "hand_over") return plan.hand_over;
+  if (site.program == kHandOverProgram) return plan.hand_over;
   PhasePrograms& phase = site.phase == "decode" ? plan.decode : plan.prefill;
-  if (site.program == "embed") return phase.embed;
-  if (site.program == "layer") return phase.layer;
-  if (site.program == "head") return phase.head;
-  if (site.program == "sample") return phase.sample;
+  for (Program* const one : {&phase.embed, &phase.layer, &phase.head, &phase.sample})
+    if (one->name == site.program) return *one;
   throw Error("faults_only", fmt::format("the site {} names no program", site.to_string()));
 }
 
