@@ -73,20 +73,22 @@ const std::vector<Reason>& all_reasons() {
   return all;
 }
 
-std::string equivalent_by(const TypedPlan& typed, const Mutant& mutant, OracleMemo& memo) {
+std::string_view reason_of(const TypedPlan& typed, const Mutant& mutant) {
   const std::vector<Place> places = places_of(typed);
-  const std::optional<Place> place = place_of(places, mutant.site);
-  if (!place) return "";
-  for (const Check& check : checks()) {
-    if (!check.holds(*place, mutant)) continue;
-    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-      Planted planted = plant(typed, mutant);
-      planted.run.source_case.seed = 1000 + seed;
-      if (!judge_exact(planted.run, &mutant, memo).empty()) return "";
-    }
-    return std::string(check.reason.name);
-  }
+  if (const std::optional<Place> place = place_of(places, mutant.site))
+    for (const Check& check : checks())
+      if (check.holds(*place, mutant)) return check.reason.name;
   return "";
+}
+
+std::string equivalent_by(const TypedPlan& typed, const Mutant& mutant, OracleMemo& memo) {
+  const std::string_view reason = reason_of(typed, mutant);
+  for (std::uint64_t seed = 1; !reason.empty() && seed <= 5; ++seed) {
+    Planted planted = plant(typed, mutant);
+    planted.run.source_case.seed = 1000 + seed;
+    if (!judge_exact(planted.run, &mutant, memo).empty()) return "";
+  }
+  return std::string(reason);
 }
 
 }  // namespace shardproof::faults

@@ -16,9 +16,13 @@ struct Reason {
 };
 const std::vector<Reason>& all_reasons();
 
+/// Returns the name of the reason that holds of a mutant, read off the program at its site; "" if
+/// none does.
+std::string_view reason_of(const TypedPlan& typed, const Mutant& mutant);
+
 /// Returns the name of the reason why a mutant that no detector sees is equivalent to the right
-/// program, or "" if none holds. A reason is read off the program at the site; then the mutant's
-/// values must also be the model's, bit for bit, for five other seeds.
+/// program, or "": a reason holds, and the mutant's values are the model's, bit for bit, for five
+/// other seeds.
 std::string equivalent_by(const TypedPlan& typed, const Mutant& mutant, OracleMemo& memo);
 
 }  // namespace shardproof::faults
