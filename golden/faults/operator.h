@@ -11,6 +11,7 @@
 #include "engine/program/execute.h"
 #include "golden/faults/place.h"
 #include "golden/faults/seen.h"
+#include "weights/base/error.h"
 
 namespace shardproof::faults {
 

@@ -6,6 +6,7 @@
 #include "engine/collectives/moves.h"
 #include "engine/run/plan_types.h"
 #include "golden/faults/mutant.h"
+#include "weights/base/error.h"
 
 namespace shardproof::faults {
 

@@ -5,6 +5,7 @@
 #include "engine/program/fault_hooks.h"
 #include "engine/run/plan.h"
 #include "golden/faults/operator.h"
+#include "weights/base/error.h"
 
 namespace shardproof::faults {
 

@@ -8,6 +8,7 @@
 
 #include "golden/faults/cases.h"
 #include "golden/faults/detect.h"
+#include "weights/base/error.h"
 
 namespace shardproof::faults {
 

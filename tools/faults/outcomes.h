@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "golden/faults/matrix.h"
+#include "weights/base/error.h"
 
 namespace shardproof::tools {
 

@@ -5,6 +5,7 @@
 
 #include "golden/faults/matrix.h"
 #include "golden/faults/smallest.h"
+#include "weights/base/error.h"
 
 namespace shardproof::tools {
 
