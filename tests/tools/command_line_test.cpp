@@ -55,12 +55,12 @@ std::vector<Verb> all_verbs() {
 
 bool takes_value(const Flag& flag) {
   static const std::set<std::string> none{
-      "--help",        "--version", "--json",     "--text",         "--paper",
-      "--checkpoints", "--quiet",   "--all",      "--all-findings", "--released",
-      "--alone",       "--skipped", "--capacity", "--pareto",       "--search",
-      "--split",       "--fit",     "--markdown", "--annotations",  "--same"};
-  // `list models --text NAME` has a name; `explain --text` has none.
-  return !none.contains(flag.name) || flag.type == "TEXT";
+      "--help",        "--version", "--json",         "--text",     "--paper",   "--checkpoints",
+      "--quiet",       "--all",     "--all-findings", "--released", "--alone",   "--skipped",
+      "--capacity",    "--pareto",  "--search",       "--split",    "--fit",     "--markdown",
+      "--annotations", "--same",    "--zoo",          "--list",     "--smallest"};
+  // `list models --text NAME` has a name, `explain --text` none; `faults --json FILE` has a file.
+  return !none.contains(flag.name) || flag.type == "TEXT" || flag.type == "FILE";
 }
 
 bool may_lack_value(const Verb& verb, const Flag& flag) {

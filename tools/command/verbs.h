@@ -19,6 +19,7 @@ void add_list(CLI::App& app, Action& chosen);
 void add_compare(CLI::App& app, Action& chosen);
 void add_trace(CLI::App& app, Action& chosen);
 void add_golden(CLI::App& app, Action& chosen);
+void add_faults(CLI::App& app, Action& chosen);
 void add_plan(CLI::App& app, Action& chosen);
 void add_cost(CLI::App& app, Action& chosen);
 void add_intensity(CLI::App& app, Action& chosen);

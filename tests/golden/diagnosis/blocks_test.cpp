@@ -159,8 +159,6 @@ TEST_F(Blocks, AFactorThatIsNoCountIsNoCount) {
       for (const Hypothesis& h : p.ask(id, scaled(p.value(id), factor)))
         EXPECT_TRUE(!h.explains || h.fault == "another factor") << h.fault << ": " << h.detail;
 }
-", factor));
-}
 
 TEST(Diagnosis, NoiseIsNotExplained) {
   // Each value in each dtype, with one size by turns.

@@ -4,33 +4,12 @@
 
 #include <bit>
 
+#include "golden/faults/detail/numbers.h"
 #include "tests/golden/changed_plan.h"
-#include "tests/golden/compare/one_term_each.h"
 #include "weights/base/error.h"
 
 namespace shardproof {
 namespace {
-
-Sharded::Data partial_sums(const ChipArrays<float>& values) {
-  Partial partial;
-  for (const auto& chip : values) {
-    partial.values.push_back({});
-    partial.values.back().assign(chip.begin(), chip.end());
-  }
-  partial.bounds.resize(values.size());
-  partial.origins.resize(values.size());
-  auto terms = std::make_shared<OneTermEach>();
-  for (const auto& chip : values) terms->of_chip.emplace_back(chip.begin(), chip.end());
-  partial.source = std::move(terms);
-  return partial;
-}
-
-ChipArrays<float> as_complete(const Partial& partial) {
-  ChipArrays<float> values(partial.values.size());
-  for (std::size_t chip = 0; chip < values.size(); ++chip)
-    for (const double v : partial.values[chip]) values[chip].push_back(static_cast<float>(v));
-  return values;
-}
 
 template <class T>
 void append_bits(const ChipArrays<T>& chips, std::vector<std::uint64_t>& bits) {
@@ -95,20 +74,6 @@ void edit_layers(RunPlan& plan, const Edits& edits) {
   plan.decode.layer = parse_program("layer", of_decode);
 }
 
-void believe(const ValueDecl& declared, Sharded& value) {
-  const Layout& layout = declared.layout;
-  if (value.layout() == layout) return;
-  Shape shape = value.local();
-  for (std::size_t d = 0; d < shape.size(); ++d)
-    shape[d] *= value.torus().size(layout.dims()[d].axes);
-  if (value.holds_partial() && !layout.is_partial())
-    value = {value.torus(), layout, shape, as_complete(value.partial())};
-  else if (std::holds_alternative<ChipArrays<float>>(value.data()) && layout.is_partial())
-    value = {value.torus(), layout, shape, partial_sums(value.f32())};
-  else
-    value = value.relabelled(layout, shape);
-}
-
 Outcome run_with(const Mutant* mutant, const Case& c, OracleMemo& memo, const Weights* weights) {
   LatestValues shown;
   VerifyOptions options;
@@ -122,7 +87,7 @@ Outcome run_with(const Mutant* mutant, const Case& c, OracleMemo& memo, const We
     options.faults.result = [&](const Scope& scope, const Program& program, const Op& op,
                                 const ValueDecl& declared, Sharded& value) {
       if (own.result) own.result(scope, program, op, declared, value);
-      believe(declared, value);
+      faults::believe(declared.layout, c.numerics.regime, value);
     };
   }
   const auto planted = [&](RunPlan& plan) {

@@ -66,10 +66,6 @@ Case small_case(const std::string& line);
 /// The plan with the texts of its layers changed. Fails a test where nothing is found to change.
 void edit_layers(RunPlan& plan, const Edits& edits);
 
-/// The value as its declaration says: a run without any check of types takes what it is told,
-/// partial sums for complete values, and one order of axes for another.
-void believe(const ValueDecl& declared, Sharded& value);
-
 struct Outcome {
   Judgement judgement;
   std::vector<std::vector<std::uint64_t>> outputs;

@@ -4,11 +4,20 @@
 #include <cmath>
 
 #include "engine/ops/local_ops.h"
+#include "golden/faults/detail/edits.h"
+#include "golden/faults/detail/numbers.h"
+#include "golden/faults/detail/wrong_ops.h"
 #include "tests/golden/faults.h"
 #include "weights/base/error.h"
 
 namespace shardproof::plants {
 namespace {
+
+using faults::on_numbers;
+using faults::own_block;
+using faults::reversed;
+using faults::sum_of;
+using faults::zero_unwritten;
 
 Threads& one_thread() {
   static Threads one(1);
@@ -19,85 +28,6 @@ Sharded shifted(Sharded positions, std::int32_t by, std::int32_t most) {
   for (int chip = 0; chip < positions.torus().chips(); ++chip)
     for (std::int32_t& p : positions.i32_of(chip)) p = std::clamp(p + by, 0, most);
   return positions;
-}
-
-/// The shards alone, each a whole value: their axes and the blocks of other chips are forgotten.
-Sharded own_block(const Sharded& value, char dim) {
-  const auto at = value.layout().find(dim);
-  Shape shape = value.shape();
-  if (!at) return value;
-  shape[*at] = value.local()[*at];
-  return value.relabelled(value.layout().with_axes(*at, {}), shape);
-}
-
-/// Calls on_numbers(from, to) with what each chip of a value has, and with the chips' numbers to
-/// change: elements of a field or floats.
-template <class OnNumbers>
-void on_numbers(const Sharded& from, Sharded& changed, OnNumbers&& on_numbers_of) {
-  if (from.holds_field())
-    on_numbers_of(from.field().values, [&](int chip) { return changed.field_of(chip); });
-  else
-    on_numbers_of(from.f32(), [&](int chip) { return changed.f32_of(chip); });
-}
-
-FieldElement sum_of(const Sharded& of, const FieldElement& a, const FieldElement& b) {
-  return of.field().field->add(a, b);
-}
-float sum_of(const Sharded&, float a, float b) { return a + b; }
-
-/// The keys or values of each query head of its chip, as many heads as queries.
-template <class T>
-void spread_heads(const Sharded& q, const Sharded& kv, const ChipArrays<T>& from,
-                  ChipArrays<T>& to) {
-  const std::int64_t slots = kv.local()[0] * kv.local()[1], K = kv.local()[2], Q = kv.local()[3];
-  const std::int64_t heads = q.local()[2];
-  for (std::size_t chip = 0; chip < from.size(); ++chip)
-    for (std::int64_t slot = 0; slot < slots; ++slot)
-      for (std::int64_t h = 0; h < heads; ++h)
-        for (std::int64_t c = 0; c < Q; ++c)
-          to[chip].push_back(from[chip][static_cast<std::size_t>((slot * K + h % K) * Q + c)]);
-}
-
-Sharded tiled(const Sharded& q, const Sharded& kv) {
-  const std::size_t dim = 2;
-  const Layout layout = kv.layout().with_axes(dim, q.layout().axes('H'));
-  Shape shape = kv.shape();
-  shape[dim] = q.shape()[dim];
-  if (kv.holds_field()) {
-    FieldShards made{ChipArrays<FieldElement>(kv.field().values.size()), kv.field().field,
-                     kv.field().sort, kv.field().degree};
-    spread_heads(q, kv, kv.field().values, made.values);
-    return {kv.torus(), layout, shape, made};
-  }
-  ChipArrays<float> made(kv.f32().size());
-  spread_heads(q, kv, kv.f32(), made);
-  return {kv.torus(), layout, shape, made};
-}
-
-template <class T>
-void fill_unmasked(const Sharded& table, const Sharded& ids, const ChipArrays<T>& rows, int chip,
-                   const std::function<void(std::size_t, const T&)>& set) {
-  const std::int64_t height = table.local()[0], width = table.local()[1];
-  const std::int64_t base = table.torus().block(chip, table.layout().dims()[0].axes) * height;
-  const auto& wanted = ids.i32()[static_cast<std::size_t>(chip)];
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const std::int64_t row = std::clamp<std::int64_t>(wanted[i] - base, 0, height - 1);
-    for (std::int64_t e = 0; e < width; ++e)
-      set(i * static_cast<std::size_t>(width) + static_cast<std::size_t>(e),
-          rows[static_cast<std::size_t>(chip)][static_cast<std::size_t>(row * width + e)]);
-  }
-}
-
-/// What nothing was written to holds 0, as in fresh memory it often does.
-void zero_unwritten(Sharded& value) {
-  for (int chip = 0; chip < value.torus().chips(); ++chip)
-    if (value.holds_field()) {
-      for (FieldElement& v : value.field_of(chip))
-        if (!value.field().field->is_number(v)) v = {};
-    } else {
-      for (float& v : value.f32_of(chip))
-        if (std::isnan(v)) v = 0.0F;
-    }
 }
 
 using OnResult = std::function<void(const Scope&, const Op&, const ValueDecl&, Sharded&)>;
@@ -130,12 +60,6 @@ FaultHooks on_gathers(
     }
   };
   return hooks;
-}
-
-Axes reversed(const Axes& axes) {
-  Axes all;
-  for (int i = axes.size(); i-- > 0;) all = all.with(axes.begin()[i]);
-  return all;
 }
 
 }  // namespace
@@ -224,8 +148,9 @@ Hooks tiled_kv_heads() {
     hooks = on_result(OpKind::attend, [&shown, regime](const Scope&, const Op& op,
                                                        const ValueDecl& declared, Sharded& value) {
       const Sharded& q = shown.at(op.args[0]);
-      Attention a = attend(q, tiled(q, shown.at(op.args[1])), tiled(q, shown.at(op.args[2])),
-                           shown.at(op.args[3]), one_thread(), regime);
+      Attention a = attend(q, faults::with_tiled_heads(q, shown.at(op.args[1])),
+                           faults::with_tiled_heads(q, shown.at(op.args[2])), shown.at(op.args[3]),
+                           one_thread(), regime);
       const std::vector<Sharded*> all{&a.score, &a.max, &a.exp, &a.denom, &a.attn};
       for (std::size_t r = 0; r < all.size(); ++r)
         if (op.results[r].name == declared.name) value = *all[r];
@@ -235,22 +160,10 @@ Hooks tiled_kv_heads() {
 
 Hooks unmasked_lookup() {
   return [](const Case&, const LatestValues& shown, FaultHooks& hooks) {
-    hooks = on_result(OpKind::embed_lookup, [&shown](const Scope&, const Op& op, const ValueDecl&,
-                                                     Sharded& value) {
-      const Sharded &ids = shown.at(op.args[0]), &table = shown.at(op.args[1]);
-      for (int chip = 0; chip < value.torus().chips(); ++chip)
-        if (value.holds_field())
-          fill_unmasked<FieldElement>(
-              table, ids, table.field().values, chip,
-              [&](std::size_t i, const FieldElement& v) { value.field_of(chip)[i] = v; });
-        else if (value.holds_partial())
-          fill_unmasked<float>(table, ids, table.f32(), chip, [&](std::size_t i, float v) {
-            value.partial_values_of(chip)[i] = static_cast<double>(v);
-          });
-        else
-          fill_unmasked<float>(table, ids, table.f32(), chip,
-                               [&](std::size_t i, float v) { value.f32_of(chip)[i] = v; });
-    });
+    hooks = on_result(OpKind::embed_lookup,
+                      [&shown](const Scope&, const Op& op, const ValueDecl&, Sharded& value) {
+                        faults::look_up_unmasked(shown.at(op.args[0]), shown.at(op.args[1]), value);
+                      });
   };
 }
 

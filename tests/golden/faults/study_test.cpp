@@ -1,0 +1,111 @@
+// Which mutants a study has, which it draws, and the numbers of other people's checks.
+#include "golden/faults/study.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "golden/faults/others.h"
+
+namespace shardproof::faults {
+namespace {
+
+Study study_of_two() {
+  std::vector<FaultCase> all = cases_of(Strategy::parse("ws2d:batch"));
+  for (FaultCase& one : cases_of(Strategy::parse("dp"))) all.push_back(std::move(one));
+  return plan_study(std::move(all));
+}
+
+std::vector<std::string> words_of(const Study& study) {
+  std::vector<std::string> all;
+  for (const Planned& one : study.mutants)
+    all.push_back(std::to_string(one.of_case) + " " + one.mutant.to_string());
+  return all;
+}
+
+TEST(FaultStudy, DrawsByTheSeedClassByClass) {
+  Study first = study_of_two(), again = study_of_two(), other = study_of_two();
+  const std::size_t all = first.mutants.size();
+  draw(first, 60, 1);
+  draw(again, 60, 1);
+  draw(other, 60, 2);
+  EXPECT_EQ(words_of(first), words_of(again));
+  EXPECT_NE(words_of(first), words_of(other));
+  std::map<std::string_view, int> classes;
+  std::set<std::string> once;
+  for (const Planned& one : first.mutants) ++classes[one.mutant.how->fault_class];
+  for (const std::string& one : words_of(first)) EXPECT_TRUE(once.insert(one).second);
+  for (const FaultClass& one : all_classes()) EXPECT_GE(classes[one.name], 3) << one.name;
+  Study whole = study_of_two();
+  draw(whole, 1'000'000, 1);
+  EXPECT_EQ(whole.mutants.size(), all);
+}
+
+TEST(FaultStudy, ZooHasEachOperatorOnce) {
+  Study study = study_of_two();
+  std::set<std::string_view> before, after;
+  for (const Planned& one : study.mutants) before.insert(one.mutant.how->name);
+  keep_one_each(study);
+  for (const Planned& one : study.mutants) EXPECT_TRUE(after.insert(one.mutant.how->name).second);
+  EXPECT_EQ(before, after);
+}
+
+TEST(FaultStudy, NumbersMutantsByTheirCase) {
+  const Study study = study_of_two();
+  ASSERT_EQ(study.sizes.size(), study.cases.size());
+  std::vector<std::size_t> counts(study.cases.size(), 0);
+  for (const Planned& one : study.mutants) EXPECT_EQ(one.number, counts[one.of_case]++);
+  EXPECT_EQ(counts, study.sizes);
+}
+
+TEST(FaultStudy, OfOneCaseNamesAMutant) {
+  const Study study = plan_study({cases_of(Strategy::parse("ws2d:batch")).at(0)});
+  for (const std::size_t i : {std::size_t{0}, study.mutants.size() / 2, study.mutants.size() - 1}) {
+    const Planned& one = study.mutants[i];
+    const Planned found = of_one_case(study, one.mutant);
+    EXPECT_EQ(found.number, one.number);
+    EXPECT_EQ(found.mutant.to_string(), one.mutant.to_string());
+  }
+  EXPECT_THROW(of_one_case(study, {&find_operator("ring-sign"), Site::parse("a.b.c"), "-"}), Error);
+}
+
+TEST(OtherChecks, HaveTheirUsualNumbers) {
+  const std::vector<float> b{1, 2, 3, 4};
+  const Distances same = distances(b, b);
+  EXPECT_TRUE(same.allclose);
+  EXPECT_NEAR(same.cosine, 1, 1e-15);
+  EXPECT_NEAR(same.pcc, 1, 1e-15);
+  EXPECT_NEAR(same.relative, 0, 1e-15);
+  // A factor is nothing to cosine and PCC, an offset nothing to PCC.
+  const Distances twice = distances({2, 4, 6, 8}, b);
+  EXPECT_FALSE(twice.allclose);
+  EXPECT_NEAR(twice.cosine, 1, 1e-15);
+  EXPECT_NEAR(twice.pcc, 1, 1e-15);
+  EXPECT_NEAR(twice.relative, 1 - 2 * 60.0 / 150, 1e-12);
+  EXPECT_NEAR(distances({11, 12, 13, 14}, b).pcc, 1, 1e-12);
+  EXPECT_TRUE(distances({1, 2, 3, 4.00003F}, b).allclose);
+  EXPECT_FALSE(distances({1, 2, 3, 4.00005F}, b).allclose);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Distances broken = distances({1, 2, nan, 4}, b);
+  EXPECT_FALSE(broken.allclose);
+  EXPECT_LT(broken.cosine, 0.99);
+  EXPECT_LT(broken.pcc, 0.99);
+  EXPECT_GT(broken.relative, 1e-3);
+  EXPECT_LT(distances({0, 0, 0, 0}, b).cosine, 0.99);
+}
+
+TEST(OtherChecks, KlIsThatOfTheDistributions) {
+  EXPECT_EQ(mean_kl({0, 1}, {0, 1}, 2, 1.0), 0);
+  const double p = 1 / (1 + std::exp(1.0)), q = 0.5;
+  EXPECT_NEAR(mean_kl({0, 0}, {0, 1}, 2, 1.0),
+              p * std::log(p / q) + (1 - p) * std::log((1 - p) / q), 1e-12);
+  // Of a row and one that is equal: half of it.
+  EXPECT_NEAR(mean_kl({0, 0, 3, 5}, {0, 1, 3, 5}, 2, 1.0), mean_kl({0, 0}, {0, 1}, 2, 1.0) / 2,
+              1e-12);
+}
+
+}  // namespace
+}  // namespace shardproof::faults
