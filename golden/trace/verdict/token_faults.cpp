@@ -56,7 +56,8 @@ class TokenFaults {
       if (dumped.subject.meaning == Meaning::token && dumped.why_not.empty())
         add(dumped, reference.sampled_logits(dumped.subject.pass));
     for (const Values::Laid& laid : values.laid)
-      if (laid.subject.name == "logits" && laid.subject.meaning == Meaning::checkpoint)
+      if (laid.subject.meaning == Meaning::checkpoint &&
+          laid.subject.dims.find('V') != std::string::npos)
         declared_ = laid.layout.axes('V');
   }
 

@@ -69,12 +69,13 @@ TEST_F(GoldenVerb, ChecksAZoo) {
   EXPECT_EQ(o.code, 1);
   EXPECT_EQ(o.out,
             "known/gate-for-up.hooks                different \n"
-            "  the cause is \"gate and up swapped\", FAULTS says \"mask\"\n"
+            "  the cause is \"gate and up swapped\", \"columns of a fused weight\", FAULTS says\n"
+            "    \"mask\"\n"
             "1 faults, 1 dumps: 0 named, 0 not yet, 1 different; not a released zoo\n");
   const Json all = Json::parse(run("golden check zoo --json").out);
   EXPECT_EQ(all["verdict"], "different");
   EXPECT_EQ(all["of"], 1);
-  EXPECT_EQ(all["dumps"][0]["said"], "gate and up swapped");
+  EXPECT_EQ(all["dumps"][0]["said"], "gate and up swapped, columns of a fused weight");
   EXPECT_EQ(all["dumps"][0]["verdict"], "different");
   with("a monster", "");
   expect_refused("golden check zoo", "zoo_faults: line 7: \"cause a monster\"");
