@@ -1,5 +1,6 @@
 // Faults of fused weights: a product has columns of the matrices beside its own.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,6 @@
 // Blocks of weights behind operands that the dump lacks, and those that no chip shows alone.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
