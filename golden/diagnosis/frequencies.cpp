@@ -80,7 +80,8 @@ class Turned : Trial {
     Tensor cosines = *q_.weight(cosines_), sines = *q_.weight(sines_);
     const std::size_t J = at(cosines.shape[1]);
     for (std::size_t i = 0; i < cosines.data.size(); ++i) {
-      const double angle = static_cast<double>(i / J) *
+      const std::size_t position = i / J;
+      const double angle = static_cast<double>(position) *
                            std::pow(theta, -2.0 * static_cast<double>(own.number[i % J]) / width);
       cosines.data[i] = static_cast<float>(std::cos(angle));
       sines.data[i] = static_cast<float>(std::sin(angle));

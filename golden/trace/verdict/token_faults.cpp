@@ -172,12 +172,13 @@ class TokenFaults {
                   }
                   return sum;
                 });
-    if (V_ / n != width)
-      try_fault(kShard, fmt::format("first ids are counted by shards of {}{}", V_ / n, of_n),
+    const std::size_t own = V_ / n;  // without padding
+    if (own != width)
+      try_fault(kShard, fmt::format("first ids are counted by shards of {}{}", own, of_n),
                 [&](const Token& t) {
                   return changed(right(t), [&](double id) {
                     const double shard = std::floor(id / static_cast<double>(width));
-                    return index(id) + shard * static_cast<double>(V_ / n);
+                    return index(id) + shard * static_cast<double>(own);
                   });
                 });
   }
