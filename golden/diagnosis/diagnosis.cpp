@@ -5,6 +5,7 @@
 
 #include "golden/compare/block_map.h"
 #include "golden/diagnosis/detail/edits.h"
+#include "golden/diagnosis/detail/trial.h"
 
 namespace shardproof::diagnosis {
 namespace {
@@ -71,12 +72,24 @@ void try_as_given(const Question& question, Search& search) {
   interpret(Stage::once, question, search);
 }
 
+/// Returns whether what a value reads may hold what an earlier pass computed, and the dump lacks.
+bool follows_from_earlier(const Question& q) {
+  const std::vector<std::string> caches = caches_of(q);
+  return std::any_of(caches.begin(), caches.end(),
+                     [&](const std::string& id) { return !q.replay().dumped(id); });
+}
+
 /// Tries the explanations at other values of the same name, which confirm or refute them.
-void hold_against(bounds::Derivation& replay, const std::vector<Wrong>& others, Search& search) {
-  const std::vector<std::string> names = search.names();
-  if (names.empty()) return;
+void hold_against(const std::string& pass, bounds::Derivation& replay,
+                  const std::vector<Wrong>& others, Search& search) {
+  const std::vector<std::string> all = search.names();
   for (const Wrong& other : others) {
     const Question question(replay, other);
+    std::vector<std::string> names = all;
+    // What the dump lacks of this pass is wrong in caches of the next one, too.
+    if (question.place().pass != pass && follows_from_earlier(question))
+      std::erase_if(names, [](const std::string& name) { return in_missing_operand(name); });
+    if (names.empty()) continue;
     Search tried(question, names);
     try_as_given(question, tried);
     if (!question.right()) interpret(Stage::last, question, tried);
@@ -126,7 +139,7 @@ std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
     interpret(Stage::last, question, search);
   }
   if (!search.explained_everywhere()) try_missing_operands(question, search);
-  hold_against(replay, others, search);
+  hold_against(question.place().pass, replay, others, search);
   return search.ranked();
 }
 

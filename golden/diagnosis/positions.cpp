@@ -1,5 +1,6 @@
 // Edits of positions: of what is rotated, and of the keys that a query sees.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -170,6 +171,60 @@ Edit tables_as(bool of_row_0, float sign) {
       change.weights.emplace(id, std::move(table));
     }
     Trial(q, search).try_change(candidate(row), change);
+  };
+}
+
+Edit positions_dealt() {
+  return [](const Question& q, Search& search, const Row& row) {
+    const PassPlan& pass = pass_of(q);
+    if (pass.rows.size() != 1) return;
+    const std::int64_t L = pass.L, start = pass.rows[0].start;
+    // The position of token l of the pass, less the first one's.
+    const auto tried = [&](const std::string& words, const Axes& axes, int parameters,
+                           auto&& at_l) {
+      Step::Change change;
+      bool other = false;
+      for (const TextWeight* const weight : q.step().weights(WeightKind::rope_table)) {
+        const std::string id = q.step().weight_id(*weight);
+        const std::shared_ptr<const Tensor> own = q.weight(id);
+        Tensor table = *own;
+        const std::int64_t J = table.shape[1];
+        for (std::int64_t l = 0; l < L && start + l < table.shape[0]; ++l)
+          for (std::int64_t j = 0; j < J; ++j)
+            table.data[at((start + l) * J + j)] = own->data[at((start + at_l(l)) * J + j)];
+        other = other || table.data != own->data;
+        change.weights.emplace(id, std::move(table));
+      }
+      if (!other) return;
+      Candidate c = candidate(row, words);
+      c.axes = axes.to_string();
+      c.parameters += parameters;
+      Trial(q, search).try_change(std::move(c), change);
+    };
+    constexpr std::int64_t kMostChips = 16;
+    for (std::int64_t n = 2; n <= std::min(kMostChips, L / 2); ++n) {
+      const std::int64_t w = L / n, chunk = L / (2 * n);
+      if (w * n != L) continue;
+      Axes set;
+      for (const Axes& one : q.sets())
+        if (set.empty() && q.torus().size(one) == n) set = one;
+      tried(fmt::format("tokens of {} chips are each at 0 to {}", n, w - 1), set, 0,
+            [w](std::int64_t l) { return l % w; });
+      tried(fmt::format("token l is at (l mod {})·{} + ⌊l/{}⌋", n, w, n), set, 1,
+            [=](std::int64_t l) { return l % n * w + l / n; });
+      tried(fmt::format("token l is at (l mod {})·{} + ⌊l/{}⌋", w, n, w), set, 2,
+            [=](std::int64_t l) { return l % w * n + l / w; });
+      if (chunk * 2 * n != L) continue;
+      // Each chip has a chunk from the front and one from the back.
+      std::vector<std::int64_t> order, place(at(2 * n));
+      for (std::int64_t chip = 0; chip < n; ++chip)
+        order.insert(order.end(), {chip, 2 * n - 1 - chip});
+      for (std::size_t k = 0; k < order.size(); ++k)
+        place[at(order[k])] = static_cast<std::int64_t>(k);
+      for (const auto& chunks : {order, place})
+        tried(fmt::format("chunks of {} tokens are at those of {}", chunk, fmt::join(chunks, ",")),
+              set, 3, [&](std::int64_t l) { return chunks[at(l / chunk)] * chunk + l % chunk; });
+    }
   };
 }
 

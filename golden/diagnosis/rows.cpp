@@ -43,6 +43,8 @@ bool norm_of_operand(Q q) { return norm(q) && !q.operands().empty(); }
 bool turns(Q q) {
   return q.step().calls(ModelOp::turn) && !q.step().weights(WeightKind::rope_table).empty();
 }
+/// Otherwise positions are read off the value.
+bool turns_unseen(Q q) { return turns(q) && !q.replay().dumped(q.id()); }
 bool masked(Q q) { return q.step().masked() && !q.step().reads_positions(); }
 bool shows_scores(Q q) {
   return stored(q) && q.step().masked() && !exponentiates(q) &&
@@ -234,6 +236,7 @@ const std::vector<Row>& rows() {
        positions_as(behind_prefix)},
       {kPosition, "the positions before the pass are counted twice", 100, turns,
        positions_as(doubled)},
+      {kPosition, "{}", 50, turns_unseen, positions_dealt()},
       {kPosition, "not rotated", 3, turns, tables_as(true, 1)},
       {kPosition, "rotated the other way", 4, turns, tables_as(false, -1)},
       {kPosition, "rope pairs: rotated in {} pairs", 5, turns, other_pairs()},

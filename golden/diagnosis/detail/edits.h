@@ -57,6 +57,9 @@ Edit mean_subtracted();
 /// The rows of a pass at other positions: to(start, pass), as far as the tables reach.
 Edit positions_as(std::int64_t (*to)(std::int64_t start, const PassPlan& pass));
 Edit positions_off();
+/// The tokens of a pass at positions as chips have them: each from 0 on, dealt out, or in chunks
+/// from both ends.
+Edit positions_dealt();
 /// The tables of positions, of another row or with the sines' sign changed.
 Edit tables_as(bool of_row_0, float sign);
 Edit other_pairs();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -124,6 +125,54 @@ TEST_F(MissingOperands, PositionsAreThoseOfQueriesAndKeys) {
     expect_first(p.ask(kDecode + "attn", attention(other, kDecode, seen)),
                  fmt::format("position off: position +{}, in ", by));
   }
+}
+
+// Of a prefill whose chips count their own tokens, or have them dealt out or in chunks of both
+// ends.
+TEST_F(MissingOperands, PositionsOfTokensAsChipsHaveThem) {
+  const std::string line =
+      "model=palm-tiny,layers=2,E=16,F=24,H=24,K=2,Q=4,V=48 batch=2 prompt=8 gen=1 seed=34";
+  const Planted all(line);
+  const auto with = [&](const std::function<std::size_t(std::size_t)>& position) {
+    Planted lean(line), other(line);
+    lean.texts = 0;
+    for (const char* name :
+         {"score", "max", "exp", "denom", "q_rot", "k_rot", "k_cache", "v_cache"})
+      std::erase_if(lean.dump, [&](const auto& value) {
+        return value.first.ends_with("." + std::string(name));
+      });
+    for (const char* name : {"q", "k"}) {
+      auto& rotated = other.dump.at(kAt + name + "_rot");
+      const std::size_t per_token = rotated.data.size() / 16;
+      for (std::size_t l = 0; l < 8; ++l) {
+        const auto at_position = other.turned(kAt + name, position(l));
+        for (std::size_t b = 0; b < 2; ++b)
+          for (std::size_t c = 0; c < per_token; ++c)
+            rotated.data[(b * 8 + l) * per_token + c] =
+                static_cast<float>(at_position.data[(b * 8 + l) * per_token + c]);
+      }
+    }
+    other.dump.at(kAt + "k_cache").data = other.value(kAt + "k_rot").data;
+    return lean.ask(kAt + "attn", attention(other, kAt, seen));
+  };
+  expect_right(with([](std::size_t l) { return l; }));
+  for (const std::size_t n : {2U, 4U}) {
+    const std::size_t w = 8 / n;
+    expect_first(with([=](std::size_t l) { return l % w; }),
+                 n == 4 ? "position off [x]: tokens of 4 chips are each at 0 to 1, in "
+                        : "position off [y]: tokens of 2 chips are each at 0 to 3, in ");
+    const auto said = with([=](std::size_t l) { return l % n * w + l / n; });
+    ASSERT_FALSE(said.empty());
+    EXPECT_TRUE(said[0].explains) << text(said);
+    EXPECT_TRUE(
+        said[0].detail.starts_with(fmt::format("token l is at (l mod {})·{} + ⌊l/{}⌋", n, w, n)))
+        << text(said);
+  }
+  const std::size_t order[] = {0, 3, 1, 2}, place[] = {0, 2, 3, 1};
+  expect_first(with([&](std::size_t l) { return order[l / 2] * 2 + l % 2; }),
+               "position off [y]: chunks of 2 tokens are at those of 0,3,1,2, in ");
+  expect_first(with([&](std::size_t l) { return place[l / 2] * 2 + l % 2; }),
+               "position off [y]: chunks of 2 tokens are at those of 0,2,3,1, in ");
 }
 
 // A sum shows the differences of what it adds.

@@ -9,12 +9,7 @@ attention/ring-later-blocks.full
 attention/ring-later-blocks.hooks
 caches/draft-left.full
 caches/draft-left.hooks
-positions/decode-at-12.lean
 positions/decode-behind-padding.lean
-positions/positions-of-chip-4.lean
-positions/positions-of-chip.lean
-positions/positions-strided.lean
-positions/positions-zigzag.lean
 sums/residual-of-every-chip.full
 sums/residual-of-every-chip.hooks
 weights/weights-in-the-file.full
