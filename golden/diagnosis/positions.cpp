@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "golden/diagnosis/detail/edits.h"
@@ -100,15 +101,16 @@ class Sight {
     return !more || there;
   }
 
-  /// Returns the expected value in which what a query does not see is 0, and with `one` what it
-  /// sees alone is 1.
+  /// Returns the expected value in which what a query does not see is 0, or a score far below all
+  /// that are right if the value holds one, and with `one` what it sees alone is 1.
   template <class Sees>
   IntervalTensor hidden(Sees&& sees, bool one) const {
     IntervalTensor y = q_.expected();
+    const double masked = masked_number();
     for (std::size_t i = 0; i < y.size(); ++i)
       if (!sees(index(letters_, y.shape, i, 'B'), index(letters_, y.shape, i, 'L'),
                 index(letters_, y.shape, i, 'M')))
-        y.set(i, bounds::FunctionValue{});
+        y.set(i, bounds::FunctionValue{masked, 0.0, 0.0});
       else if (one)
         y.set(i, bounds::FunctionValue{1.0, 0.0, 0.0});
     return y;
@@ -119,7 +121,20 @@ class Sight {
     return true;
   }
 
+  /// Returns whether the value holds what stands for a masked score.
+  bool shows_mask() const { return masked_number() != 0.0; }
+
  private:
+  /// Returns the lowest number of the value if it is below all right ones, otherwise 0.
+  double masked_number() const {
+    double lowest = 0.0, right = 0.0;
+    for (int chip = 0; chip < q_.chips(); ++chip)
+      for (const double v : q_.shard(chip)) lowest = std::min(lowest, v);
+    for (std::size_t i = 0; i < q_.expected().size(); ++i)
+      if (const double v = q_.expected().center[i] - q_.expected().radius[i]; std::isfinite(v))
+        right = std::min(right, v);
+    return lowest < right ? lowest : 0.0;
+  }
   /// Returns the dumped exponentials of this layer.
   std::optional<bounds::Derivation::Place> exponential() const {
     const bounds::TextLines& lines = q_.step().graph().lines();
@@ -264,10 +279,15 @@ Edit sight_as(std::int64_t (*to)(std::int64_t, const PassPlan&)) {
     if (unmasked.reads_positions()) return;
     const std::int64_t M = pass.prefix.length + pass.cached + pass.L;
     const auto other = moved(pass, 2 * M + 2, [&](std::int64_t start) { return to(start, pass); });
-    if (other && Sight(q).agrees([&](std::size_t b, std::size_t l, std::size_t m) {
-          return m < bounds::Derivation::visible(*other, b, l);
-        }))
-      Trial(q, search).try_change(candidate(row), unmasked, {.pass = other});
+    const Sight sight(q);
+    const auto sees = [&](std::size_t b, std::size_t l, std::size_t m) {
+      return m < bounds::Derivation::visible(*other, b, l);
+    };
+    if (!other || !sight.agrees(sees)) return;
+    // What is hidden stands in scores as a number far below them.
+    if (sight.of_keys() && !exponentiates(q) && sight.shows_mask())
+      Trial(q, search).try_value(candidate(row), sight.hidden(sees, false));
+    Trial(q, search).try_change(candidate(row), unmasked, {.pass = other});
   };
 }
 

@@ -53,6 +53,11 @@ class MissingOperands : public testing::Test {
     return attn;
   }
 
+  static std::string with_batch_of(int rows) {
+    std::string line = kModel + " seed=31";
+    return line.replace(line.find("batch=24"), 8, fmt::format("batch={}", rows));
+  }
+
   Planted p{kModel + " seed=31"};
 };
 
@@ -173,6 +178,44 @@ TEST_F(MissingOperands, PositionsOfTokensAsChipsHaveThem) {
                "position off [y]: chunks of 2 tokens are at those of 0,3,1,2, in ");
   expect_first(with([&](std::size_t l) { return place[l / 2] * 2 + l % 2; }),
                "position off [y]: chunks of 2 tokens are at those of 0,2,3,1, in ");
+}
+
+// The embedding follows from tokens, whether the dump has it or not.
+TEST_F(MissingOperands, NormsOfTheEmbeddingInPlaceOfALayer) {
+  Planted small(with_batch_of(3));
+  small.texts = 0;
+  const auto gain0 = small.weight("layer0.norm"), gain1 = small.weight("layer1.norm");
+  Planted of_embed(with_batch_of(3));
+  of_embed.dump.at(kAt + "norm") = Planted::f32(
+      each(small.value("prefill.c0.layer0.norm"),
+           [&](double v, std::size_t i) { return v / gain0.data[i % 48] * gain1.data[i % 48]; }),
+      small.value(kAt + "norm").shape);
+  const auto gate = of_embed.product(kAt + "norm", "layer1.w_gate");
+  for (const bool embed : {true, false}) {
+    std::erase_if(small.dump, [&](const auto& value) {
+      return value.first.ends_with("norm") || (!embed && value.first.ends_with(".embed"));
+    });
+    expect_first(small.ask(kGate, gate),
+                 "another layer's or pass's value: made of prefill.c0.embed, not of "
+                 "prefill.c0.layer0.out, in norm, which the dump lacks");
+  }
+}
+
+// A score that a mask hides holds a number far below all others.
+TEST_F(MissingOperands, MasksThatScoresShow) {
+  const std::string id = "prefill.c1.layer1.score";  // of one token, at position 3
+  lack({"max", "exp", "denom"});
+  const auto M = static_cast<std::size_t>(p.value(id).shape[3]);
+  for (const double hidden : {-1e30, -1e4}) {
+    const auto with = [&](auto&& sees) {
+      return p.ask(
+          id, each(p.value(id), [&](double v, std::size_t i) { return sees(i % M) ? v : hidden; }));
+    };
+    expect_first(with([](std::size_t m) { return m == 0; }), "mask: positions of the pass from 0");
+    expect_first(with([](std::size_t m) { return m < 3; }),
+                 "mask: a query does not see its own key");
+    expect_unexplained(with([](std::size_t m) { return m % 2 == 1; }), "every other key");
+  }
 }
 
 // A sum shows the differences of what it adds.

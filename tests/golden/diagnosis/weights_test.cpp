@@ -176,6 +176,12 @@ TEST(RawSums, ThatHoldTheirBias) {
                      return v + times * bias.data[i % bias.data.size()];
                    }));
     };
+    const std::string missing = "partial sum missing [x]: block 1 of 4";
+    const std::size_t width = sum.id == term ? 96 : 48;  // of heads and channels, or of E
+    expect_first(
+        p.ask(sum.id, p.product(kAt + sum.operand, sum.matrix,
+                                [=](std::size_t k) { return k / (width / 4) == 1 ? 0.0 : 1.0; })),
+        missing);
     expect_first(with(1), "convention: the bias " + sum.bias + " is inside: declare it as ");
     for (const Hypothesis& h : with(2.5)) EXPECT_FALSE(h.explains) << h.fault << ": " << h.detail;
   }
