@@ -27,7 +27,8 @@ FAULTS = {
                                "prefill.c0.layer1.out", ("addend not added once",),
                                without="block_out"),
     "fused-thirds": Fault("heads of q, then k, then v are cut into four blocks, each of which is "
-                          "taken for heads of q, k and v", "prefill.c0.layer1.q", ("head order",)),
+                          "taken for heads of q, k and v", "prefill.c0.layer1.q",
+                          ("columns of a fused weight",)),
     "gate-up": Fault("w_gate and w_up are exchanged", "prefill.c0.layer1.gate_sum",
                      ("gate and up swapped",)),
     "kv-tile": Fault("kv heads are repeated as a tile: query head h reads h mod K",
