@@ -114,10 +114,9 @@ class Operands : Trial {
 
   /// Returns whether this is the embedding of the pass, which the dump lacks: it follows from
   /// tokens.
-  bool looked_up(const std::string& id) const {
-    const bounds::Derivation::Place at = q_.replay().place_of(id);
-    return !q_.replay().dumped(id) && at.pass == q_.place().pass &&
-           at.name == result_of(TextSection::embedding);
+  bool looked_up(const std::string& name, const PassPlan& pass, const std::string& id) const {
+    return name == result_of(TextSection::embedding) && pass.name == q_.place().pass &&
+           !q_.replay().dumped(id);
   }
 
   /// Returns the values of the dump that this one may come from and that have the shape `like`.
@@ -130,7 +129,9 @@ class Operands : Trial {
               shape_of(spec.dims, q_.config(),
                        extents_of(pass, *value_row(spec.name, q_.config().rows.get())));
           const std::string id = checkpoint_id(pass.name, layer, spec.name, q_.config().rows.get());
-          if (!spec.integer && shape == like && (q_.source(id) || looked_up(id))) ids.push_back(id);
+          if (!spec.integer && shape == like &&
+              (q_.source(id) || looked_up(std::string(spec.name), pass, id)))
+            ids.push_back(id);
         }
     return ids;
   }
