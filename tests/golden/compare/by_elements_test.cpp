@@ -14,8 +14,8 @@
 
 #include "golden/compare/block_map.h"
 #include "golden/compare/comparison.h"
+#include "golden/faults/detail/one_term_each.h"
 #include "tests/engine/random_layout.h"
-#include "tests/golden/compare/one_term_each.h"
 
 namespace shardproof {
 namespace {

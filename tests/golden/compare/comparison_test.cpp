@@ -9,7 +9,7 @@
 #include <memory>
 #include <type_traits>
 
-#include "tests/golden/compare/one_term_each.h"
+#include "golden/faults/detail/one_term_each.h"
 #include "tests/weights/expect_error.h"
 
 namespace shardproof {
