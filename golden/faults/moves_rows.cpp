@@ -411,8 +411,8 @@ std::vector<Operator> operators_of_moves() {
           {OpKind::reduce_scatter}, {},
           [](const MovesAt& at, const std::string&) {
             Moves moves = at.right;
-            for (std::size_t chip = 0; chip < moves.pieces.size(); ++chip)
-              for (Piece& piece : moves.pieces[chip])
+            for (auto& pieces : moves.pieces)
+              for (Piece& piece : pieces)
                 piece.from = at.right.pieces[static_cast<std::size_t>(piece.from_chip)][0].from;
             return std::optional(moves);
           },

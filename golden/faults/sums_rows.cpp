@@ -295,8 +295,7 @@ std::vector<Operator> wrong_reductions() {
                   .parameters = at_completed_sums,
                   .moves = [](const MovesAt& at, const std::string&) -> std::optional<Moves> {
                     Moves moves = at.right;
-                    for (std::size_t chip = 0; chip < moves.pieces.size(); ++chip)
-                      std::reverse(moves.pieces[chip].begin(), moves.pieces[chip].end());
+                    for (auto& pieces : moves.pieces) std::reverse(pieces.begin(), pieces.end());
                     return moves;
                   }});
   rows.push_back({.name = "sum-of-indices",
