@@ -188,7 +188,8 @@ Edit calls_as(bool (*to)(Expression&, const Step&)) {
 Edit times_a(std::optional<double> (*factor)(const Question&)) {
   return [=](const Question& q, Search& search, const Row& row) {
     if (const std::optional<double> by = factor(q))
-      Trial(q, search).try_value(candidate(row), scaled(q.expected(), *by, q.declared()));
+      Trial(q, search).try_value(
+          candidate(row), rounded_or_not(scaled(q.expected(), *by, q.declared()), q.declared()));
   };
 }
 
@@ -276,7 +277,8 @@ Edit means_of_chips() {
       Candidate c = candidate(row, words_of(set), n);
       c.parameters = 10 * set.size();
       c.axes = set.to_string();
-      Trial(q, search).try_value(std::move(c), scaled(q.expected(), 1.0 / n, q.declared()));
+      Trial(q, search).try_value(
+          std::move(c), rounded_or_not(scaled(q.expected(), 1.0 / n, q.declared()), q.declared()));
     }
   };
 }

@@ -12,6 +12,7 @@
 #include "golden/diagnosis/detail/edits.h"
 #include "golden/diagnosis/detail/trial.h"
 #include "weights/base/detail/index.h"
+#include "weights/base/detail/stable_sort.h"
 #include "weights/base/error.h"
 
 namespace shardproof::diagnosis {
@@ -21,8 +22,17 @@ using bounds::IntervalTensor;
 
 /// Steps of the iteration, which is quadratic near its end; starts for values that are no multiple.
 constexpr int kSteps = 10;
-constexpr double kStep = 0x1p-22;  // values on the way are rounded to f32
+/// The step at which the iteration ends, what it takes slopes over, and how far from its result the
+/// number may be that the factor is meant as: values on the way are rounded, to f32 or 16 bits.
+struct Steps {
+  double end, slope, reading;
+};
+constexpr Steps kOfFloat{0x1p-22, 0x1p-12, 0x1p-8}, kOfHalf{0x1p-6, 0x1p-5, 0x1p-4};
 constexpr double kStarts[] = {1.0, 0.25, 4.0};
+
+Steps steps_of(const Question& q) {
+  return bounds::narrow_storage(q.declared().values) ? kOfHalf : kOfFloat;
+}
 
 /// A number that a factor may be meant as.
 struct Reading {
@@ -46,18 +56,35 @@ std::vector<Reading> readings(const Question& q) {
   return all;
 }
 
+/// Returns the readings that are not further from a factor than `most` of it, at most three
+/// numbers, the nearest first.
+std::vector<Reading> nearest(std::vector<Reading> all, double factor, double most) {
+  const auto off = [&](const Reading& r) { return std::abs(r.number / factor - 1); };
+  std::erase_if(all, [&](const Reading& r) { return !(off(r) < most); });
+  stable_sort(all, [&](const Reading& a, const Reading& b) { return off(a) < off(b); });
+  std::vector<Reading> some;
+  for (Reading& r : all)
+    if (some.size() < 3 && (some.empty() || some.back().number != r.number))
+      some.push_back(std::move(r));
+  return some;
+}
+
 /// What follows for the question's value from one of its operands, or itself, times a factor.
 class Multiples {
  public:
   Multiples(const Question& q, std::string id)
       : q_(q), id_(std::move(id)), right_(id_ == q.id() ? q.expected() : q.replay().value(id_)) {}
 
-  std::optional<IntervalTensor> times(double factor) {
+  /// `smooth`: no number on the way is rounded to 16 bits, so that the result has a slope.
+  std::optional<IntervalTensor> times(double factor, bool smooth) {
     ++computed_;
-    const IntervalTensor changed = scaled(right_, factor, q_.declared());
+    IntervalTensor changed = scaled(right_, factor, q_.declared());
+    if (!smooth) changed = rounded_or_not(changed, q_.declared());
     if (id_ == q_.id()) return changed;
     Replaced replaced(q_);
-    replaced.put(id_, changed.rounded(q_.replay().format_at(q_.replay().place_of(id_))));
+    const NumberFormat format = q_.replay().format_at(q_.replay().place_of(id_));
+    if (!smooth || !bounds::narrow_storage(format)) changed = changed.rounded(format);
+    replaced.put(id_, std::move(changed));
     try {
       return replaced.expected(q_.id());
     } catch (const Error& e) {
@@ -70,16 +97,16 @@ class Multiples {
   /// does not depend on it, or none is found.
   std::optional<double> fitted(double start) {
     double factor = start;
+    const Steps by = steps_of(q_);
     for (int step = 0; step < kSteps; ++step) {
-      constexpr double kNear = 0x1p-12;
-      const auto here = times(factor), near = times(factor * (1 + kNear));
+      const auto here = times(factor, true), near = times(factor * (1 + by.slope), true);
       if (!here || !near) return std::nullopt;
       double along = 0.0, squares = 0.0;
       std::size_t judged = 0;
       for (int chip = 0; chip < q_.chips(); ++chip)
         for (const std::size_t i : q_.judged(chip)) {
           const std::size_t g = q_.global(chip, i);
-          const double slope = (near->center[g] - here->center[g]) / (factor * kNear);
+          const double slope = (near->center[g] - here->center[g]) / (factor * by.slope);
           const double off = q_.shard(chip)[i] - here->center[g];
           if (!std::isfinite(slope) || !std::isfinite(off)) return std::nullopt;
           along += slope * off;
@@ -90,7 +117,7 @@ class Multiples {
       if (squares == 0.0 || judged < 2) return std::nullopt;
       if (id_ == q_.id()) return factor + along / squares;
       const double next = std::clamp(factor + along / squares, factor / 4, factor * 4);
-      const bool end = std::abs(next - factor) <= kStep * std::abs(factor);
+      const bool end = std::abs(next - factor) <= by.end * std::abs(factor);
       factor = next;
       if (end) return factor;
     }
@@ -116,22 +143,18 @@ int try_fitted_factor(const Question& q, Search& search, const Row& row, const s
     const std::optional<double> factor = multiples.fitted(start);
     if (!factor) continue;
     if (*factor == 1.0) break;
-    const auto tried = [&](const std::string& words, double number, int parameters) {
-      const auto value = multiples.times(number);
+    const auto tried = [&](const std::string& words, double number, bool reading) {
+      const auto value = multiples.times(number, false);
       if (!value) return;
       Candidate c = candidate(row, words + where);
-      c.parameters += parameters + (where.empty() ? 0 : 200);
-      c.fitted = true;
+      c.parameters += (reading ? 0 : 1) + (where.empty() ? 0 : 200);
+      c.fitted = !reading;
       Trial(q, search).try_value(std::move(c), *value);
     };
-    // The reading nearest to it, where its own bound may hide the difference.
-    const std::vector<Reading> all = readings(q);
-    const auto off = [&](const Reading& r) { return std::abs(r.number / *factor - 1); };
-    const auto nearest =
-        std::min_element(all.begin(), all.end(),
-                         [&](const Reading& a, const Reading& b) { return off(a) < off(b); });
-    if (off(*nearest) < 0x1p-8) tried(nearest->words, nearest->number, 0);
-    tried(fmt::format("{:.7g}", *factor), *factor, 1);
+    // The readings near it, where its own bound may hide the difference.
+    for (const Reading& r : nearest(readings(q), *factor, steps_of(q).reading))
+      tried(r.words, r.number, true);
+    tried(fmt::format("{:.7g}", *factor), *factor, false);
     if (search.explained_everywhere() || id == q.id()) break;
   }
   return multiples.computed();

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "golden/bounds/number/rounding.h"
 #include "oracle/walk/passes.h"
 #include "weights/text/integers.h"
 
@@ -114,6 +115,21 @@ LineArithmetic TextLines::arithmetic(const TextLine& line, DeclaredArithmetic by
   }
   of.declared = std::move(by);
   return of;
+}
+
+oracle::graph::Lettered<Estimate> TextLines::weight(const std::shared_ptr<const Tensor>& stored,
+                                                    const TextSizes& sizes,
+                                                    const TextWeight& weight, const std::string& id,
+                                                    const Shape& shape,
+                                                    const DeclaredArithmetic& by) const {
+  auto value = oracle::graph::weight_of<IntervalMath>(stored, text_, sizes, weight, id, shape);
+  if (!oracle::graph::turns(weight)) return value;
+  const Rounds rounds = declared_way("rope", by).rounds("tables");
+  if (rounds == Rounds::none) return value;
+  if (const auto floats = std::exchange(value.floats, nullptr))
+    for (const float v : *floats) value.data.push_back(IntervalMath::number(v));
+  for (Estimate& x : value.data) x = {rounded_if(x.number, rounds, by.values)};
+  return value;
 }
 
 IntervalTensor TextLines::as_read(const TextLine& line, const IntervalTensor& expected,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 #include "engine/layout/torus.h"
 #include "golden/bounds/text/interval_math.h"
 #include "golden/bounds/value/derivation.h"
+#include "oracle/walk/weights.h"
 #include "weights/base/error.h"
 #include "weights/text/text_model.h"
 
@@ -43,6 +45,12 @@ class TextLines {
   /// Returns how a line is computed by a program of this arithmetic on this torus, if one is known.
   LineArithmetic arithmetic(const TextLine& line, DeclaredArithmetic by,
                             const std::optional<Torus>& torus, bool in_loop, bool exactly) const;
+  /// Returns a weight as lines of this arithmetic read it: tables of RoPE may be rounded first.
+  /// `stored`, `sizes`, `id` and `shape` are those of oracle::graph::weight_of, which it throws as.
+  oracle::graph::Lettered<Estimate> weight(const std::shared_ptr<const Tensor>& stored,
+                                           const TextSizes& sizes, const TextWeight& weight,
+                                           const std::string& id, const Shape& shape,
+                                           const DeclaredArithmetic& by) const;
   /// Returns what later lines read of a value that the dump lacks, given the derived one.
   IntervalTensor as_read(const TextLine& line, const IntervalTensor& expected,
                          const DeclaredArithmetic& by) const;

@@ -163,8 +163,11 @@ void TextReplay::derive(bool exactly) {
   });
   math.use(*threads_);
   const auto weights = [&](const TextWeight& weight, const std::string& id, const Shape& shape) {
-    return oracle::graph::weight_of<IntervalMath>(weights_.find(id), lines_.text(),
-                                                  lines_.model().sizes(), weight, id, shape);
+    const std::shared_ptr<const Tensor> stored = weights_.find(id);
+    if (exactly)
+      return oracle::graph::weight_of<IntervalMath>(stored, lines_.text(), lines_.model().sizes(),
+                                                    weight, id, shape);
+    return lines_.weight(stored, lines_.model().sizes(), weight, id, shape, declared_);
   };
   oracle::graph::Walk<IntervalMath> walk(lines_.text(), lines_.model().sizes(), math, weights);
   bool continues = false;

@@ -194,16 +194,20 @@ bool Search::predicts_enough(const Measured& found) {
 
 /// Rejects predictions that leave too much open, because those explain anything. A prediction may
 /// leave open what is narrow at the scale of the expected value, or, if nothing was fitted, of a
-/// larger given value. If the value's own bound is not narrow, it may leave open and unexplained as
-/// much as the nearest candidates that are listed when nothing explains the value. The rounding of
-/// the value itself does not count as unexplained.
+/// larger given value. A wider one must come as near as the nearest candidates that are listed when
+/// nothing explains the value, and leave open no more than they may leave unexplained, of that
+/// scale; or, if nothing was fitted, it must come so near that its own distance is narrow. The
+/// rounding of the value itself does not count as unexplained.
 bool Search::says_enough(const Candidate& candidate, const Measured& found) const {
   const Question& q = *question_;
   if (!predicts_enough(found)) return false;
   const double scale = candidate.fitted ? q.scale() : std::max(q.scale(), q.scale_as_given());
   if (found.reach == 0 || bounds::narrow(found.reach, scale)) return true;
-  return !q.narrow() && found.reach <= kLeft * none_.residual * q.scale() &&
-         found.excess <= kLeft * none_.excess;
+  if (!(found.excess <= kLeft * none_.excess)) return false;
+  const double off = none_.residual * q.scale();
+  const bool near =
+      !candidate.fitted && bounds::narrow(found.excess * q.scale(), std::max(q.scale(), off));
+  return near || found.reach <= kLeft * (candidate.fitted ? std::min(off, scale) : off);
 }
 
 bool Search::explains(const Candidate& candidate) {

@@ -249,8 +249,7 @@ class Step::Run {
           other != change_.weights.end()
               ? std::shared_ptr<const Tensor>(std::shared_ptr<void>(), &other->second)
               : step_.derivation_.weights().find(id);
-      names_[name] = oracle::graph::weight_of<IntervalMath>(rows_read(stored, as), lines_.text(),
-                                                            sizes_, as, id, shape);
+      names_[name] = lines_.weight(rows_read(stored, as), sizes_, as, id, shape, by_);
       return;
     }
     const TextLine* const line = lines_.line_of({plan_.name, step_.place_.layer, name});

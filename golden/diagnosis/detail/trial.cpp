@@ -113,6 +113,12 @@ bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor
   return y;
 }
 
+bounds::IntervalTensor rounded_or_not(const bounds::IntervalTensor& value,
+                                      const bounds::DeclaredArithmetic& by) {
+  if (!bounds::narrow_storage(by.values) || by.rounding == "spec") return value;
+  return bounds::hull(value, value.rounded(by.values));
+}
+
 bounds::IntervalTensor Replaced::expected(const std::string& id) {
   return q_.step_of(id).under(
       {.with_masked = masked_}, [this](const std::string& of) -> const auto& { return value(of); });

@@ -65,6 +65,10 @@ std::vector<std::string> caches_of(const Question& question);
 /// Returns a value times a constant, with the roundings of the declared operations.
 bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor,
                               const bounds::DeclaredArithmetic& by);
+/// Returns a value that a program of this arithmetic may round to the format in which values are
+/// stored, as scores that it rounds after their scale: the hull of both, or the value if none may.
+bounds::IntervalTensor rounded_or_not(const bounds::IntervalTensor& value,
+                                      const bounds::DeclaredArithmetic& by);
 
 /// The values that follow from a dump in which some are replaced.
 class Replaced {

@@ -20,6 +20,36 @@ using Numbers = std::vector<double>;
 const std::string kSmall =
     "model=palm-tiny,layers=2,E=16,F=24,H=4,K=2,Q=4,V=48 batch=3 prompt=4 chunk=3 gen=3";
 
+Numbers softmax(const Numbers& scores) {
+  Numbers e;
+  for (const double s : scores) e.push_back(std::exp(s));
+  const double sum = std::accumulate(e.begin(), e.end(), 0.0);
+  for (double& v : e) v /= sum;
+  return e;
+}
+
+/// Attention of these caches whose weights of keys are shares(scores, query's position).
+template <class Shares>
+Planted::Value attention_of(const Planted& p, const std::string& at, const Planted::Value& k,
+                            const Planted::Value& v, Shares&& shares) {
+  const Planted::Value& q = p.value(at + "q_rot");
+  const auto B = static_cast<std::size_t>(q.shape[0]), L = static_cast<std::size_t>(q.shape[1]),
+             M = static_cast<std::size_t>(k.shape[1]);
+  const std::size_t H = 4, K = 2, Q = 4;
+  Planted::Value attn(q.shape);
+  for (std::size_t i = 0; i < B * L * H; ++i) {
+    const std::size_t b = i / H / L, l = i / H % L, group = i % H * K / H;
+    const auto key = [&](std::size_t m) { return ((b * M + m) * K + group) * Q; };
+    Numbers scores(M - L + l + 1);
+    for (std::size_t m = 0; m < scores.size(); ++m)
+      for (std::size_t c = 0; c < Q; ++c) scores[m] += q.data[i * Q + c] * k.data[key(m) + c] / 2;
+    const Numbers share = shares(scores);
+    for (std::size_t m = 0; m < scores.size(); ++m)
+      for (std::size_t c = 0; c < Q; ++c) attn.data[i * Q + c] += share[m] * v.data[key(m) + c];
+  }
+  return attn;
+}
+
 class FusedAttention : public testing::Test {
  protected:
   FusedAttention() {
@@ -34,26 +64,10 @@ class FusedAttention : public testing::Test {
     return p.value(at + name);
   }
 
-  /// Attention of these caches whose weights of keys are shares(scores, query's position).
   template <class Shares>
   Planted::Value attention(const Planted::Value& k, const Planted::Value& v, Shares&& shares,
                            const std::string& at = kAttended) const {
-    const Planted::Value& q = p.value(at + "q_rot");
-    const auto B = static_cast<std::size_t>(q.shape[0]), L = static_cast<std::size_t>(q.shape[1]),
-               M = static_cast<std::size_t>(k.shape[1]);
-    const std::size_t H = 4, K = 2, Q = 4;
-    Planted::Value attn(q.shape);
-    for (std::size_t i = 0; i < B * L * H; ++i) {
-      const std::size_t b = i / H / L, l = i / H % L, group = i % H * K / H;
-      const auto key = [&](std::size_t m) { return ((b * M + m) * K + group) * Q; };
-      Numbers scores(M - L + l + 1);
-      for (std::size_t m = 0; m < scores.size(); ++m)
-        for (std::size_t c = 0; c < Q; ++c) scores[m] += q.data[i * Q + c] * k.data[key(m) + c] / 2;
-      const Numbers share = shares(scores);
-      for (std::size_t m = 0; m < scores.size(); ++m)
-        for (std::size_t c = 0; c < Q; ++c) attn.data[i * Q + c] += share[m] * v.data[key(m) + c];
-    }
-    return attn;
+    return attention_of(p, at, k, v, shares);
   }
   template <class Shares>
   Planted::Said with(Shares&& shares, const std::string& at = kAttended) {
@@ -71,14 +85,6 @@ class FusedAttention : public testing::Test {
     };
     return p.ask(kAttended + "attn",
                  attention(changed("k_cache", keys), changed("v_cache", values), softmax));
-  }
-
-  static Numbers softmax(const Numbers& scores) {
-    Numbers e;
-    for (const double s : scores) e.push_back(std::exp(s));
-    const double sum = std::accumulate(e.begin(), e.end(), 0.0);
-    for (double& v : e) v /= sum;
-    return e;
   }
 
   /// Softmax of each part alone, then weighed by weight(maxima, sums)[part].
@@ -240,6 +246,25 @@ TEST_F(FusedAttention, ScoresTimesAFactor) {
     EXPECT_TRUE(said[0].detail.ends_with(", which the dump lacks")) << said[0].detail;
   }
   expect_right(times(1.0));
+}
+
+/// In 16 bits what lies between scores and attention is rounded, too, so that bounds are wide.
+TEST(Factors, OfScoresInBf16) {
+  Planted p(kSmall + " seed=37 act=bf16 weights=bf16");
+  p.texts = 0;
+  for (const char* name : {"score", "max", "exp", "denom"})
+    std::erase_if(
+        p.dump, [&](const auto& value) { return value.first.ends_with("." + std::string(name)); });
+  for (const std::string at : {"prefill.c0.layer1.", "decode.2.layer1."})
+    for (const auto& [by, words] :
+         {std::pair{std::sqrt(0.5), "times 1/sqrt(2)"}, {3.0, "times 3"}, {0.25, "times 1/4"}}) {
+      const Planted::Value attn =
+          attention_of(p, at, p.value(at + "k_cache"), p.value(at + "v_cache"), [&](Numbers s) {
+            for (double& v : s) v *= by;
+            return softmax(s);
+          });
+      expect_first(p.ask(at + "attn", in_bf16(attn)), fmt::format("another factor: {}", words));
+    }
 }
 
 TEST_F(FusedAttention, OfAnythingElseIsNotExplained) {

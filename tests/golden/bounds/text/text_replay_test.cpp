@@ -376,5 +376,50 @@ TEST(TextLines, ReadOperandsInTheLayerOfTheirValue) {
   EXPECT_EQ(lines.id_of_operand({"decode.1", 0, "logits"}, "in"), "decode.1.layer1.out");
 }
 
+/// Sines and cosines may be rounded to 16 bits before they are read, where `rounding` leaves it
+/// open; no other weight is.
+TEST(TextLines, RoundTablesOfRoPEAsDeclared) {
+  const ModelConfig config = model_config(
+      std::make_shared<const TextModel>(parse_model_text(kText), TextKeys(), "m.model"));
+  const TextLines lines(config);
+  Tensor table({2, 2});
+  table.data = {0.3F, -0.7F, 0.5F, 0.1F};
+  const auto stored = std::make_shared<const Tensor>(table);
+  DeclaredArithmetic by;
+  by.values = NumberFormat::bf16;
+  for (const TextWeightKind kind :
+       {TextWeightKind::by_use, TextWeightKind::cosines, TextWeightKind::sines}) {
+    const bool turns = kind != TextWeightKind::by_use;
+    TextWeight weight;
+    weight.kind = kind;
+    weight.parameters = {"half", "2", "10000"};
+    const auto number = [&](const char* rounding, std::size_t i) {
+      by.rounding = rounding;
+      const auto value = lines.weight(stored, lines.model().sizes(), weight, "t", {2, 2}, by);
+      return value.floats != nullptr ? Number{static_cast<double>((*value.floats)[i]), 0.0, 0.0}
+                                     : value.data[i].number;
+    };
+    for (std::size_t i = 0; i < 4; ++i) {
+      const auto exact = static_cast<double>(stored->data[i]);
+      const double rounded = turns ? nearest(exact, NumberFormat::bf16) : exact;
+      for (const auto& [rounding, once] : std::initializer_list<std::pair<const char*, double>>{
+               {"spec", exact},
+               {"rope:", exact},
+               {"rope:products", exact},
+               {"rope:tables", rounded},
+               {"rope:tables+products", rounded}}) {
+        EXPECT_EQ(number(rounding, i).center, once) << rounding;
+        EXPECT_EQ(number(rounding, i).worst, 0.0) << rounding;
+      }
+      for (const char* open : {"", "norm:"}) {
+        const Interval in = number(open, i).interval();
+        EXPECT_LE(in.low, std::min(exact, rounded)) << open;
+        EXPECT_GE(in.high, std::max(exact, rounded)) << open;
+        EXPECT_LE(in.high - in.low, 1.0001 * std::abs(exact - rounded)) << open;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardproof::bounds
