@@ -1,4 +1,4 @@
-// Edits of positions: of what is rotated, and of the keys that a query sees.
+// Edits of positions, of what is rotated.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,26 +15,11 @@ namespace {
 
 using bounds::IntervalTensor;
 
-const PassPlan& pass_of(const Question& q) { return q.replay().pass(q.place().pass); }
-
-/// Returns the pass with its rows at other positions; nullopt if a row would begin before 0 or end
-/// after `end`, or if nothing changes.
-template <class To>
-std::optional<PassPlan> moved(PassPlan pass, std::int64_t end, To&& to) {
-  const PassPlan was = pass;
-  for (PassRows& rows : pass.rows) {
-    rows.start = to(rows.start);
-    if (rows.start < 0 || rows.start + pass.L > end) return std::nullopt;
-  }
-  if (pass == was) return std::nullopt;
-  return pass;
-}
-
 template <class To>
 void try_positions(const Question& q, Search& search, Candidate c, To&& to) {
   const auto table =
       q.weight(q.step().weight_id(*q.step().weights(WeightKind::rope_table).front()));
-  if (const auto other = moved(pass_of(q), table->shape[0], to))
+  if (const auto other = moved(q, table->shape[0], to))
     Trial(q, search).try_change(std::move(c), {.pass = other});
 }
 
@@ -51,7 +36,7 @@ std::string turned(const Question& q) {
 /// Candidate offsets of positions: numbers up to 16, the lengths of pass and prefix, and the first
 /// positions of this pass and of the decode.
 std::set<std::int64_t> offsets(const Question& q) {
-  const PassPlan& own = pass_of(q);
+  const PassPlan& own = q.pass();
   std::set<std::int64_t> all{own.L, own.prefix.length, own.rows[0].start};
   for (std::int64_t k = 1; k <= 16; ++k) all.insert(k);
   for (const PassPlan& pass : q.replay().passes())
@@ -63,101 +48,12 @@ std::set<std::int64_t> offsets(const Question& q) {
   return all;
 }
 
-/// The keys that queries see, in values with rows, positions and slots.
-class Sight {
- public:
-  explicit Sight(const Question& q)
-      : q_(q), pass_(pass_of(q)), letters_(q.step().lines().back().letters) {}
-
-  /// Returns the index of an element in a dim of a value with these letters.
-  static std::size_t index(std::string_view letters, const Shape& shape, std::size_t i, char dim) {
-    return i / inner_of(shape, letters.find(dim)) % at(shape[letters.find(dim)]);
-  }
-  std::size_t own_key(std::size_t b, std::size_t l) const {
-    return at(q_.replay().position(pass_, b, l));
-  }
-
-  /// Returns whether the dump's exponentials agree with a mask: 0 where a query sees no key, and
-  /// not all 0 where it sees a key that it should not.
-  template <class Sees>
-  bool agrees(Sees&& sees) const {
-    const std::optional<bounds::Derivation::Place> of = exponential();
-    if (!of || of->name == q_.name()) return true;
-    const std::string id = q_.id_of(of->name);
-    const IntervalTensor& e = q_.replay().value(id);
-    const std::vector<bool> unspoken = q_.unspoken(*of, e.shape);
-    const std::string& letters = q_.step().graph().lines().line_of(*of)->letters;
-    bool more = false, there = false;
-    for (std::size_t i = 0; i < e.size(); ++i) {
-      if (!unspoken.empty() && unspoken[i]) continue;
-      const std::size_t b = index(letters, e.shape, i, 'B'), l = index(letters, e.shape, i, 'L'),
-                        m = index(letters, e.shape, i, 'M');
-      const bool right = m < bounds::Derivation::visible(pass_, b, l), now = sees(b, l, m);
-      if (right && !now && e.center[i] != 0.0) return false;
-      if (right || !now) continue;
-      more = true;
-      there = there || e.center[i] != 0.0;
-    }
-    return !more || there;
-  }
-
-  /// Returns the expected value in which what a query does not see is 0, or a score far below all
-  /// that are right if the value holds one, and with `one` what it sees alone is 1.
-  template <class Sees>
-  IntervalTensor hidden(Sees&& sees, bool one) const {
-    IntervalTensor y = q_.expected();
-    const double masked = masked_number();
-    for (std::size_t i = 0; i < y.size(); ++i)
-      if (!sees(index(letters_, y.shape, i, 'B'), index(letters_, y.shape, i, 'L'),
-                index(letters_, y.shape, i, 'M')))
-        y.set(i, bounds::FunctionValue{masked, 0.0, 0.0});
-      else if (one)
-        y.set(i, bounds::FunctionValue{1.0, 0.0, 0.0});
-    return y;
-  }
-  bool of_keys() const {
-    for (const char dim : {'B', 'L', 'M'})
-      if (letters_.find(dim) == letters_.npos) return false;
-    return true;
-  }
-
-  /// Returns whether the value holds what stands for a masked score.
-  bool shows_mask() const { return masked_number() != 0.0; }
-
- private:
-  /// Returns the lowest number of the value if it is below all right ones, otherwise 0.
-  double masked_number() const {
-    double lowest = 0.0, right = 0.0;
-    for (int chip = 0; chip < q_.chips(); ++chip)
-      for (const double v : q_.shard(chip)) lowest = std::min(lowest, v);
-    for (std::size_t i = 0; i < q_.expected().size(); ++i)
-      if (const double v = q_.expected().center[i] - q_.expected().radius[i]; std::isfinite(v))
-        right = std::min(right, v);
-    return lowest < right ? lowest : 0.0;
-  }
-  /// Returns the dumped exponentials of this layer.
-  std::optional<bounds::Derivation::Place> exponential() const {
-    const bounds::TextLines& lines = q_.step().graph().lines();
-    for (const TextLine& line : lines.text().section(TextSection::layer).lines) {
-      const Expression& e = line.expression;
-      if ((is_call(e, ModelOp::exp) || is_call(e, ModelOp::exp2)) &&
-          line.letters.find('M') != line.letters.npos && q_.replay().dumped(q_.id_of(line.name)))
-        return bounds::Derivation::Place{pass_.name, q_.place().layer, line.name};
-    }
-    return std::nullopt;
-  }
-
-  const Question& q_;
-  const PassPlan& pass_;
-  const std::string letters_;
-};
-
 }  // namespace
 
 Edit positions_as(std::int64_t (*to)(std::int64_t, const PassPlan&)) {
   return [=](const Question& q, Search& search, const Row& row) {
     try_positions(q, search, candidate(row),
-                  [&](std::int64_t start) { return to(start, pass_of(q)); });
+                  [&](std::int64_t start) { return to(start, q.pass()); });
   };
 }
 
@@ -191,7 +87,7 @@ Edit tables_as(bool of_row_0, float sign) {
 
 Edit positions_dealt() {
   return [](const Question& q, Search& search, const Row& row) {
-    const PassPlan& pass = pass_of(q);
+    const PassPlan& pass = q.pass();
     if (pass.rows.size() != 1) return;
     const std::int64_t L = pass.L, start = pass.rows[0].start;
     // The position of token l of the pass, less the first one's.
@@ -269,68 +165,6 @@ Edit done_twice() {
     const std::string id = turned(q);
     if (!id.empty() && q.value(id).shape == q.shape())
       Trial(q, search).try_change(candidate(row), {.values = {{id, q.expected()}}});
-  };
-}
-
-Edit sight_as(std::int64_t (*to)(std::int64_t, const PassPlan&)) {
-  return [=](const Question& q, Search& search, const Row& row) {
-    const PassPlan& pass = pass_of(q);
-    const Step unmasked(q.replay(), q.id(), q.raw(), true);
-    if (unmasked.reads_positions()) return;
-    const std::int64_t M = pass.prefix.length + pass.cached + pass.L;
-    const auto other = moved(pass, 2 * M + 2, [&](std::int64_t start) { return to(start, pass); });
-    const Sight sight(q);
-    const auto sees = [&](std::size_t b, std::size_t l, std::size_t m) {
-      return m < bounds::Derivation::visible(*other, b, l);
-    };
-    if (!other || !sight.agrees(sees)) return;
-    // What is hidden stands in scores as a number far below them.
-    if (sight.of_keys() && !exponentiates(q) && sight.shows_mask())
-      Trial(q, search).try_value(candidate(row), sight.hidden(sees, false));
-    Trial(q, search).try_change(candidate(row), unmasked, {.pass = other});
-  };
-}
-
-Edit keys_hidden(bool (*hides)(std::size_t own, std::size_t key), bool (*where)(const PassPlan&),
-                 bool one_is_left) {
-  return [=](const Question& q, Search& search, const Row& row) {
-    const Sight sight(q);
-    const PassPlan& pass = pass_of(q);
-    if (!sight.of_keys() || !where(pass)) return;
-    const auto sees = [&](std::size_t b, std::size_t l, std::size_t m) {
-      return m < bounds::Derivation::visible(pass, b, l) && !hides(sight.own_key(b, l), m);
-    };
-    if (!sight.agrees(sees)) return;
-    // A score that stands alone is the maximum, so its exponential is 1.
-    const bool one = one_is_left && exponentiates(q) && !q.step().calls([&](const Expression& e) {
-      const auto most = e.op == ModelOp::sub ? q.step().operand(e.args[1].text) : std::nullopt;
-      return most && q.replay().dumped(*most);
-    });
-    Trial(q, search).try_value(candidate(row), sight.hidden(sees, one));
-  };
-}
-
-/// Without exponentials that contradict it, a mask explains the same numbers.
-Edit cache_before_the_pass() {
-  return [](const Question& q, Search& search, const Row& row) {
-    const Sight sight(q);
-    const PassPlan& pass = pass_of(q);
-    if (sight.agrees(
-            [&](std::size_t b, std::size_t, std::size_t m) { return m < sight.own_key(b, 0); }))
-      return;
-    for (const std::string& id : q.operands()) {
-      const bounds::Derivation::Place place = q.replay().place_of(id);
-      const TextLine* const line = q.step().graph().lines().line_of(place);
-      if (place.pass != pass.name || line == nullptr || !line->letters.starts_with("BM") ||
-          !is_call(line->expression, ModelOp::append))
-        continue;
-      IntervalTensor before = q.value(id);
-      for (std::size_t i = 0; i < before.size(); ++i)
-        if (Sight::index("BM", before.shape, i, 'M') + at(pass.prefix.length) >=
-            sight.own_key(Sight::index("BM", before.shape, i, 'B'), 0))
-          before.set(i, bounds::FunctionValue{});
-      Trial(q, search).try_change(candidate(row, id), {.values = {{id, std::move(before)}}});
-    }
   };
 }
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "golden/diagnosis/detail/edits.h"
@@ -73,11 +75,19 @@ class Reads {
     const auto parameters = static_cast<int>(M_ - count);
     try_slots("zeros in " + slots, parameters,
               [=](std::int64_t b, std::int64_t m) { return in(m) ? kZero : b; });
-    for (std::int64_t by = 1; by < B_; ++by)
+    for (std::int64_t by = 1; by < B_; ++by) {
+      // Rows may hold the same in a slot, as of one token in the first layer: then a range that is
+      // one slot shorter explains the value, too, and other layers tell which it is.
+      again_ = explaining_.contains({first - 1, count + 1, by}) ||
+               explaining_.contains({first, count + 1, by});
+      const std::size_t explanations = search_.names().size();
       try_slots(B_ == 2 ? "the other row in " + slots
                         : fmt::format("row (b + {}) mod {} in place of row b in {}", by, B_, slots),
                 parameters,
                 [=, B = B_](std::int64_t b, std::int64_t m) { return in(m) ? (b + by) % B : b; });
+      if (search_.names().size() > explanations) explaining_.insert({first, count, by});
+    }
+    again_ = false;
   }
 
   void try_slots(const std::string& words, int parameters, const Rows& rows) {
@@ -126,7 +136,7 @@ class Reads {
 
   void try_contents(const std::string& words, int parameters, const Ids& ids,
                     const std::function<IntervalTensor(const std::string& id)>& contents) {
-    if (search_.explained_everywhere()) return;
+    if (search_.explained_everywhere() && !again_) return;
     std::string names;
     for (const std::string& id : ids)
       names += (names.empty() ? "" : " and ") + q_.replay().place_of(id).name;
@@ -150,6 +160,8 @@ class Reads {
   Ids caches_;
   std::int64_t B_ = 0, M_ = 0;
   double numbers_ = 0.0, left_ = kNumbers;
+  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> explaining_;  // first, count, by
+  bool again_ = false;  // tries what explains the value, too
 };
 
 }  // namespace

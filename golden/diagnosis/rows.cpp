@@ -157,6 +157,9 @@ bool not_by_extent(Expression& e, const Step&) {
 std::int64_t from_zero(std::int64_t, const PassPlan&) { return 0; }
 std::int64_t as_first(std::int64_t, const PassPlan& pass) { return pass.rows[0].start; }
 std::int64_t behind_prefix(std::int64_t s, const PassPlan& pass) { return s - pass.prefix.length; }
+std::int64_t behind_padding(std::int64_t, const PassPlan& pass) {
+  return pass.prefix.length + pass.cached;
+}
 std::int64_t doubled(std::int64_t s, const PassPlan&) { return 2 * s; }
 std::int64_t later(std::int64_t s, const PassPlan&) { return s + 1; }
 std::int64_t earlier(std::int64_t s, const PassPlan&) { return s - 1; }
@@ -232,6 +235,8 @@ const std::vector<Row>& rows() {
       {kPosition, "position {:+}", 0, turns, positions_off()},
       {kPosition, "positions from 0 on in each pass", 1, turns, positions_as(from_zero)},
       {kPosition, "positions of the first row in all rows", 2, turns, positions_as(as_first)},
+      {kPosition, "positions from the padded length on in all rows", 2, turns,
+       positions_as(behind_padding)},
       {kPosition, "positions are counted from the end of the prefix on", 2, turns,
        positions_as(behind_prefix)},
       {kPosition, "the positions before the pass are counted twice", 100, turns,
@@ -336,6 +341,7 @@ const std::vector<Row>& rows() {
       {"sum of unlike rows", "{}: partial sums {}", 0, sums_stored, try_unlike_rows, Stage::last},
       {"other frequencies", "{}", 0, turns, try_frequencies, Stage::last},
       {"stale slot", kAttentionReads, 0, stored, try_reads, Stage::last},
+      {"mask", "{} blocks of {} keys: each query {}", 10, masked, sight_of_blocks(), Stage::last},
   };
   return kRows;
 }

@@ -73,6 +73,8 @@ Edit sight_as(std::int64_t (*to)(std::int64_t start, const PassPlan& pass));
 /// The keys of each query that to(own key, key) hides hold 0.
 Edit keys_hidden(bool (*hides)(std::size_t own, std::size_t key), bool (*where)(const PassPlan&),
                  bool one_is_left);
+/// Keys in blocks, as those of the chips of a ring, of which a query sees others than it is to.
+Edit sight_of_blocks();
 Edit cache_before_the_pass();
 
 // Roundings to bf16.

@@ -82,6 +82,7 @@ class Question {
   const ModelConfig& config() const { return replay_->weights().config(); }
   const std::string& id() const { return id_; }
   const bounds::Derivation::Place& place() const { return place_; }
+  const PassPlan& pass() const { return replay_->pass(place_.pass); }
   const std::string& name() const { return place_.name; }
   /// Returns the id of another value of the same pass and layer.
   std::string id_of(std::string_view name) const;
@@ -94,6 +95,8 @@ class Question {
   std::size_t rank() const { return local_.size(); }
   /// Returns whether the value is a contraction's sum before scales and biases.
   bool raw() const { return raw_; }
+  /// Returns whether masked slots mean nothing.
+  bool masked_any() const { return masked_any_; }
   const bounds::IntervalTensor& expected() const { return *expected_; }
   /// Returns another value, as dumped or derived; unknown numbers where it is not judged.
   const bounds::IntervalTensor& value(const std::string& id) const;

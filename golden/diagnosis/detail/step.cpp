@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 #include <set>
@@ -46,7 +47,7 @@ IntervalTensor tensor_of(const Value& value) {
 
 }  // namespace
 
-Step::Step(const bounds::Derivation& derivation, const std::string& id, bool raw, bool unmasked)
+Step::Step(const bounds::Derivation& derivation, const std::string& id, bool raw, Unmasked unmasked)
     : derivation_(derivation),
       graph_(std::make_shared<const Graph>(derivation.weights())),
       place_(derivation.place_of(id)),
@@ -92,13 +93,15 @@ bool Step::is_operand(const std::string& name) const {
     const ValueRow* const of_keys = value_row(name);
     if (of_keys == nullptr || of_keys->kind != ValueKind::checkpoint) return false;
   }
-  if (derivation_.dumped(graph_->lines().id_of_operand(place_, name))) return true;
+  const bool dumped = derivation_.dumped(graph_->lines().id_of_operand(place_, name));
+  if (dumped && unmasked_ != Unmasked::all) return true;
   const std::set<std::string> indicators =
       graph_->indicators(*graph_->lines().line_of({place_.pass, place_.layer, name}), place_.layer);
-  if (unmasked_ && std::any_of(indicators.begin(), indicators.end(),
-                               [&](const std::string& of) { return graph_->positional(of); }))
+  if (unmasked_ != Unmasked::none &&
+      std::any_of(indicators.begin(), indicators.end(),
+                  [&](const std::string& of) { return graph_->positional(of); }))
     return false;
-  if (graph_->of_keys()) return true;
+  if (dumped || graph_->of_keys()) return true;
   // What the flat form splits off is no value of the text's own.
   const bool named = std::any_of(
       std::begin(kTextSections), std::end(kTextSections), [&](const TextSection section) {
@@ -115,14 +118,15 @@ void Step::visit(const TextLine& line) {
   in_loop_ = in_loop_ || !reads.before.empty();
   std::vector<std::string> names = reads.now;
   if (!line.where.empty()) names.push_back(line.where);
-  masked_ = masked_ || graph_->positional(line.where);
+  const auto mask = [&](const std::string& name) { masked_ = true, masks_.insert(name); };
+  if (graph_->positional(line.where)) mask(line.where);
   for (const std::string& name : names) {
     const TextLine* const operand = graph_->lines().line_of({place_.pass, place_.layer, name});
     if (operand == nullptr && name != "in") continue;  // a weight, or an input of the pass
     if (is_operand(name)) {
       if (operand != nullptr)
         for (const std::string& indicator : graph_->indicators(*operand, place_.layer))
-          if (graph_->positional(indicator)) masked_ = true, visit(indicator);
+          if (graph_->positional(indicator)) mask(indicator), visit(indicator);
       const std::string id = graph_->lines().id_of_operand(place_, name);
       if (std::find(operands_.begin(), operands_.end(), id) == operands_.end())
         operands_.push_back(id);
@@ -186,8 +190,10 @@ class Step::Run {
       if (const auto edit = change_.formulas.find(line.name); edit != change_.formulas.end())
         line.expression = edit->second;
       for (const std::string& name : reads_of(lines_.text(), line).now) need(name);
+      close_unread_slots(line.expression);
       const bool last = &own == &step_.lines_.back();
       Value v = last && appends_ ? appended(line) : evaluation_.evaluate(line, names_);
+      if (change_.sees && step_.masks_.contains(line.name)) see_otherwise(v);
       if (last) return of_rows(tensor_of(v));
       const IntervalTensor read = lines_.as_read(line, tensor_of(v), by_);
       for (std::size_t i = 0; i < v.data.size(); ++i) v.data[i] = {read.number(i)};
@@ -204,6 +210,49 @@ class Step::Run {
                            ? IntervalMath::unknown()
                            : IntervalMath::number(static_cast<double>(i)));
     return v;
+  }
+
+  /// Changes what queries see of keys.
+  void see_otherwise(Value& mask) const {
+    if (mask.letters != "BLM") return;
+    const std::size_t L = at(mask.shape[1]), M = at(mask.shape[2]);
+    for (std::size_t i = 0; i < mask.data.size(); ++i) {
+      Estimate& seen = mask.data[i];
+      const bool right = seen.number.center != 0.0;
+      const bool now = change_.sees(i / M / L, i / M % L, i % M, right);
+      if (now != right) seen = IntervalMath::number(now ? 1.0 : 0.0);
+    }
+  }
+
+  /// What a contraction has times 0 alone, as padding behind a row's keys, it does not read: where
+  /// it is unknown, 0 stands for it.
+  void close_unread_slots(const Expression& e) {
+    if (!is_call(e, ModelOp::einsum) || e.terms.size() != 1) return;
+    const Value* shares = nullptr;
+    Value* cache = nullptr;
+    for (const Expression& arg : e.args) {
+      const Expression& inner = arg.kind == Expression::Kind::call ? arg.args[0] : arg;
+      const auto value = names_.find(inner.text);
+      if (value == names_.end()) continue;
+      const std::string& letters = value->second.letters;
+      if (letters.starts_with("BM"))
+        cache = &value->second;
+      else if (letters.starts_with("BL") && letters.ends_with('M'))
+        shares = &value->second;
+    }
+    if (shares == nullptr || cache == nullptr) return;
+    const std::size_t slots = at(cache->shape[0] * cache->shape[1]), M = at(cache->shape[1]),
+                      row = shares->data.size() / at(shares->shape[0]),
+                      inner = cache->data.size() / slots;
+    std::vector<bool> read(slots);
+    for (std::size_t i = 0; i < shares->data.size(); ++i) {
+      const bounds::Number& share = shares->data[i].number;
+      if (std::isfinite(share.worst) && !IntervalMath::is_zero({share}))
+        read[i / row * M + i % M] = true;
+    }
+    for (std::size_t i = 0; i < cache->data.size(); ++i)
+      if (!read[i / inner] && !std::isfinite(cache->data[i].number.worst))
+        cache->data[i] = IntervalMath::number(0);
   }
 
   /// Of tables of rotations only the rows of the pass's positions are read, of thousands.

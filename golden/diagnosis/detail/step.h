@@ -29,11 +29,14 @@ class Step {
   /// Returns an operand by its id.
   using Operand = std::function<const bounds::IntervalTensor&(const std::string& id)>;
 
-  /// `derivation` outlives the step. `raw`: the step ends with the sum of products. `unmasked`: of
-  /// a text's values that the dump lacks, those behind masks are lines of the step, too, so that it
-  /// shows what follows from other masks.
+  /// Which values behind masks are lines of the step, too, so that it shows what follows from other
+  /// masks: none, those that the dump lacks, or those that it has, too, as where it declares that
+  /// what is masked means nothing.
+  enum class Unmasked { none, missing, all };
+
+  /// `derivation` outlives the step. `raw`: the step ends with the sum of products.
   Step(const bounds::Derivation& derivation, const std::string& id, bool raw,
-       bool unmasked = false);
+       Unmasked unmasked = Unmasked::none);
 
   const Graph& graph() const { return *graph_; }
   /// The step's lines, in order; the value's own is the last.
@@ -69,6 +72,9 @@ class Step {
   using Formulas = std::map<std::string, Expression>;
   Formulas changed(const std::function<bool(Expression& call)>& to) const;
 
+  /// Returns whether a query sees a key, `right`: whether it is to.
+  using Sees = std::function<bool(std::size_t row, std::size_t token, std::size_t key, bool right)>;
+
   /// An edit of the step: other weights, operands, positions, arithmetic, numbers or lines.
   struct Change {
     std::map<std::string, Tensor> weights = {};
@@ -79,6 +85,7 @@ class Step {
     Formulas formulas = {};                  ///< by the name of the line
     bool other_pairs = false;                ///< tables of rotations have the other order of pairs
     std::set<std::string> with_masked = {};  ///< values read with what masks hide
+    Sees sees = {};                          ///< other masks
   };
   /// Returns the value that follows from the operands under a change. Throws Error("bounds_c1",
   /// ...) if a line reads what is one position earlier.
@@ -96,7 +103,9 @@ class Step {
   Place place_;
   std::vector<TextLine> lines_;
   std::vector<std::string> operands_;
-  bool unmasked_, in_loop_ = false, masked_ = false;
+  Unmasked unmasked_;
+  std::set<std::string> masks_;  // the lines that say what queries see
+  bool in_loop_ = false, masked_ = false;
 };
 
 }  // namespace shardproof::diagnosis

@@ -11,19 +11,23 @@
 namespace shardproof::diagnosis {
 
 void Trial::try_change(Candidate candidate, const Step& step, const Question::Change& change) {
-  const bool any = change.pass || change.declared || change.other_pairs ||
+  const bool any = change.pass || change.declared || change.other_pairs || change.sees ||
                    !(change.weights.empty() && change.values.empty() && change.numbers.empty() &&
                      change.formulas.empty());
   if (!any || !search_.wants(candidate)) return;
+  if (auto value = value_under(step, change)) try_value(std::move(candidate), std::move(*value));
+}
+
+std::optional<bounds::IntervalTensor> Trial::value_under(const Step& step,
+                                                         const Question::Change& change) const {
   try {
-    candidate.at = q_.logical(step.under(
-        change, [&](const std::string& id) -> const auto& { return q_.value(id); }));
+    return step.under(
+        change, [&](const std::string& id) -> const auto& { return q_.value(id); });
   } catch (const Error& e) {
     if (e.label() != "bounds_c1" && e.label() != "weights_name" && e.label() != "oracle_graph")
       throw;
-    return;
+    return std::nullopt;
   }
-  search_.consider(std::move(candidate));
 }
 
 void Trial::try_value(Candidate candidate, bounds::IntervalTensor value) {
@@ -98,6 +102,17 @@ std::vector<std::string> caches_of(const Question& q) {
     }
   }
   return caches;
+}
+
+std::optional<PassPlan> moved(const Question& q, std::int64_t end,
+                              const std::function<std::int64_t(std::int64_t)>& to) {
+  PassPlan pass = q.pass();
+  for (PassRows& rows : pass.rows) {
+    rows.start = to(rows.start);
+    if (rows.start < 0 || rows.start + pass.L > end) return std::nullopt;
+  }
+  if (pass == q.pass()) return std::nullopt;
+  return pass;
 }
 
 bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor,

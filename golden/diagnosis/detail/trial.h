@@ -35,6 +35,9 @@ class Trial {
   }
   /// Likewise, of another step of the value.
   void try_change(Candidate candidate, const Step& step, const Question::Change& change);
+  /// Returns the value of a step under a change; nullopt if the step cannot have it.
+  std::optional<bounds::IntervalTensor> value_under(const Step& step,
+                                                    const Question::Change& change) const;
   void try_value(Candidate candidate, bounds::IntervalTensor value);
   /// Tries the value of another contraction.
   void try_sum(Candidate candidate, Contraction changed);
@@ -69,6 +72,11 @@ bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor
 /// stored, as scores that it rounds after their scale: the hull of both, or the value if none may.
 bounds::IntervalTensor rounded_or_not(const bounds::IntervalTensor& value,
                                       const bounds::DeclaredArithmetic& by);
+
+/// Returns the value's pass with its rows at other positions; nullopt if a row would begin before 0
+/// or end after `end`, or if nothing changes.
+std::optional<PassPlan> moved(const Question& question, std::int64_t end,
+                              const std::function<std::int64_t(std::int64_t start)>& to);
 
 /// The values that follow from a dump in which some are replaced.
 class Replaced {

@@ -227,6 +227,34 @@ TEST_F(FusedAttention, ReadsOtherContentsOfItsCaches) {
                "stale slot: attention reads layer0's contents of k_cache and v_cache");
 }
 
+// Two rows hold the same in a slot: whether it is read of the other one shows in another layer.
+TEST_F(FusedAttention, ReadsAreThoseOfAllLayers) {
+  const std::string below = "decode.2.layer0.", id = below + "attn", later = kAttended + "attn";
+  for (const char* name : {"k_cache", "v_cache"}) {
+    Planted::Value& own = p.dump.at(below + name);
+    for (std::size_t i = 48; i < own.data.size(); ++i)
+      if (i / 8 % 6 == 3) own.data[i] = own.data[i % 48];
+  }
+  for (const std::size_t end : {3U, 4U}) {  // of slots 1 to end - 1
+    const auto read = [&](const std::string& at) {
+      const auto of_other = [&](const char* name) {
+        const Planted::Value& own = cache(name, at);
+        return each(own, [&, end](double v, std::size_t i) {
+          const bool there = i / 8 % 6 >= 1 && i / 8 % 6 < end;
+          return there ? own.data[i % 48 + (i / 48 + 2) % 3 * 48] : v;
+        });
+      };
+      return attention(of_other("k_cache"), of_other("v_cache"), softmax, at);
+    };
+    p.dump.at(later) = Planted::f32(read(kAttended), p.value(later).shape);
+    p.later = {later};
+    expect_first(p.ask(id, read(below)),
+                 fmt::format("stale slot: attention reads row (b + 2) mod 3 in place of row b in "
+                             "slots 1 to {} of k_cache and v_cache",
+                             end - 1));
+  }
+}
+
 TEST_F(FusedAttention, ScoresTimesAFactor) {
   const auto times = [&](double by) {
     return with([by](const Numbers& s) {

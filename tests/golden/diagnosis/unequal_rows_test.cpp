@@ -150,5 +150,41 @@ TEST_F(UnequalRowsExplained, FaultsThatMoveRowsAreExplained) {
   }
 }
 
+/// Decode steps count positions from the padded length on, in all rows; the dump has neither what
+/// is rotated nor caches, whose padding no query sees.
+TEST_F(UnequalRowsExplained, PositionsBehindThePadding) {
+  const Planted all(kModel + " seed=9 lengths=4,2,1,3");
+  const std::string at_step = "decode.1.layer1.";
+  const std::size_t M = 5, starts[] = {4, 2, 1, 3};
+  const auto q = all.turned(at_step + "q", 4), k = all.turned(at_step + "k", 4);
+  const auto &keys = all.value(at_step + "k_cache"), &values = all.value(at_step + "v_cache");
+  // The key at a slot of a row; its newest one is at its own position, rotated as at `position`.
+  const auto attn = [&](const Planted::Value& queries, const Planted::Value& newest) {
+    return each(all.value(at_step + "attn"), [&](double, std::size_t i) {
+      const std::size_t n = i / 4, b = n / 24, group = n % 24 / 12, own = starts[b % 4];
+      double sum = 0.0, mix = 0.0;
+      for (std::size_t m = 0; m <= own; ++m) {
+        double dot = 0.0;
+        for (std::size_t c = 0; c < 4; ++c) {
+          const std::size_t slot = ((b * M + m) * 2 + group) * 4 + c;
+          dot += queries.data[n * 4 + c] *
+                 (m == own ? newest.data[(b * 2 + group) * 4 + c] : keys.data[slot]);
+        }
+        sum += std::exp(dot / 2);
+        mix += std::exp(dot / 2) * values.data[((b * M + m) * 2 + group) * 4 + i % 4];
+      }
+      return mix / sum;
+    });
+  };
+  for (auto& [id, value] : p.dump) value = spoiled(id, value);
+  for (const char* name : {"score", "max", "exp", "denom", "q_rot", "k_rot", "k_cache", "v_cache"})
+    std::erase_if(
+        p.dump, [&](const auto& value) { return value.first.ends_with("." + std::string(name)); });
+  expect_right(
+      p.ask(at_step + "attn", attn(all.value(at_step + "q_rot"), all.value(at_step + "k_rot"))));
+  expect_first(p.ask(at_step + "attn", attn(q, k)),
+               "position off: positions from the padded length on in all rows, in ");
+}
+
 }  // namespace
 }  // namespace shardproof::diagnosis

@@ -5,11 +5,8 @@ manifest for golden/zoo/zoo.cpp."""
 UNNAMED = frozenset("""
 attention/alibi-first-shown.full
 attention/alibi-first-shown.hooks
-attention/ring-later-blocks.full
-attention/ring-later-blocks.hooks
 caches/draft-left.full
 caches/draft-left.hooks
-positions/decode-behind-padding.lean
 sums/residual-of-every-chip.full
 sums/residual-of-every-chip.hooks
 weights/weights-in-the-file.full
