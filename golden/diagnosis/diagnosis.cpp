@@ -93,8 +93,10 @@ void hold_against(const std::string& pass, bounds::Derivation& replay,
     Search tried(question, names);
     try_as_given(question, tried);
     if (!question.right()) interpret(Stage::last, question, tried);
-    if (std::any_of(names.begin(), names.end(), in_missing_operand))
+    if (std::any_of(names.begin(), names.end(), in_missing_operand)) {
       try_missing_operands(question, tried);
+      interpret(Stage::missing, question, tried);
+    }
     search.see(question, tried.trials());
   }
 }
@@ -139,6 +141,7 @@ std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
     interpret(Stage::last, question, search);
   }
   if (!search.explained_everywhere()) try_missing_operands(question, search);
+  if (!search.explained_everywhere()) interpret(Stage::missing, question, search);
   hold_against(question.place().pass, replay, others, search);
   return search.ranked();
 }

@@ -15,7 +15,7 @@ using Q = const Question&;
 constexpr const char *kConvention = "convention", *kMissing = "scale missing",
                      *kDoubled = "scale doubled", *kAddend = "addend not added once",
                      *kSwapped = "gate and up swapped", *kPosition = "position off",
-                     *kRounding = "rounding";
+                     *kRounding = "rounding", *kFactor = "another factor";
 
 // Where: what the value's step is.
 bool any(Q) { return true; }
@@ -336,6 +336,9 @@ const std::vector<Row>& rows() {
       {"sum of unlike rows", "{}: partial sums {}", 0, sums_stored, try_unlike_rows, Stage::last},
       {"other frequencies", "{}", 0, turns, try_frequencies, Stage::last},
       {"stale slot", kAttentionReads, 0, stored, try_reads, Stage::last},
+      // Of values that the dump lacks.
+      {"stale slot", kAttentionReads, 0, stored, try_reads_of_any, Stage::missing},
+      {kFactor, "times {}, in {}{}", 200, stored, try_missing_factors, Stage::missing},
   };
   return kRows;
 }
