@@ -16,7 +16,8 @@ struct Kind {
 // In the order in which explanations of a value are listed: never computed, blocks moved, then
 // sums, operands and functions changed, and last roundings.
 constexpr Kind kKinds[] = {
-    {"never written", "write the value before it is dumped, or leave it out of the dump"},
+    {"never written",
+     "load the weight, or write the value before it is dumped, or leave it out of the dump"},
     {"convention", "declare it as the cause says (docs/compare.md, What is declared)"},
     {"axes in another order",
      "cut by the declared order of axes, or declare the layout that the value has"},

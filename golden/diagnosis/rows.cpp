@@ -338,6 +338,8 @@ const std::vector<Row>& rows() {
       {"stale slot", kAttentionReads, 0, stored, try_reads, Stage::last},
       // Of values that the dump lacks.
       {"stale slot", kAttentionReads, 0, stored, try_reads_of_any, Stage::missing},
+      {"partial sum missing", "block {} of {} over {} is left out, in {}{}", 200, stored,
+       try_missing_sums, Stage::missing},
       {kFactor, "times {}, in {}{}", 200, stored, try_missing_factors, Stage::missing},
   };
   return kRows;

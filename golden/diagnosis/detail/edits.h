@@ -111,6 +111,7 @@ void try_unlike_rows(const Question& question, Search& search, const Row& row);
 void try_frequencies(const Question& question, Search& search, const Row& row);
 void try_one_scale(const Question& question, Search& search, const Row& row);
 void try_factor(const Question& question, Search& search, const Row& row);
+void try_missing_sums(const Question& question, Search& search, const Row& row);
 void try_missing_factors(const Question& question, Search& search, const Row& row);
 inline constexpr std::string_view kAttentionReads = "attention reads {} of {}";
 /// Attention that reads other contents of caches that the dump has, or also of those that it lacks.

@@ -137,8 +137,11 @@ bounds::IntervalTensor scaled(const bounds::IntervalTensor& value, double factor
 }
 
 bounds::IntervalTensor Replaced::expected(const std::string& id) {
+  const auto changed = changes_.find(id);
+  Question::Change change = changed != changes_.end() ? changed->second : Question::Change{};
+  change.with_masked = masked_;
   return q_.step_of(id).under(
-      {.with_masked = masked_}, [this](const std::string& of) -> const auto& { return value(of); });
+      change, [this](const std::string& of) -> const auto& { return value(of); });
 }
 
 std::optional<bounds::IntervalTensor> Replaced::implied() {
@@ -154,7 +157,7 @@ bool Replaced::follows(const std::string& id) {
   if (const auto known = follows_.find(id); known != follows_.end()) return known->second;
   const bounds::Derivation& replay = q_.replay();
   const bounds::Derivation::Place place = replay.place_of(id);
-  bool any = false;
+  bool any = changes_.contains(id);
   if (!replay.dumped(id) && place.pass == q_.place().pass)
     for (const std::string& of : operands_of(q_, id))
       any = any || values_.contains(of) || follows(of);

@@ -84,6 +84,8 @@ class Replaced {
     values_[id] = std::move(value);
     if (masked) masked_.insert(id);
   }
+  /// The value is what follows under a change of its step.
+  void change(const std::string& id, Question::Change change) { changes_[id] = std::move(change); }
   /// Returns what the operands of a value imply; those that the dump lacks follow in turn.
   bounds::IntervalTensor expected(const std::string& id);
   /// Likewise of the question's value; nullopt if a line on the way is not evaluated by itself.
@@ -96,6 +98,7 @@ class Replaced {
 
   const Question& q_;
   std::map<std::string, bounds::IntervalTensor> values_;
+  std::map<std::string, Question::Change> changes_;
   std::map<std::string, bool> follows_;
   std::set<std::string> masked_;
 };
