@@ -64,7 +64,7 @@ constexpr Kind kKinds[] = {
 
 /// Tries the faults of a stage that the value can have.
 void interpret(Stage stage, const Question& question, Search& search) {
-  for (const Row& row : rows())
+  for (const Row& row : question.of_weight() ? rows_of_weights() : rows())
     if (row.stage == stage && row.where(question)) row.edit(question, search, row);
 }
 

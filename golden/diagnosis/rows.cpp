@@ -345,4 +345,14 @@ const std::vector<Row>& rows() {
   return kRows;
 }
 
+const std::vector<Row>& rows_of_weights() {
+  static const std::vector<Row> kRows{
+      {"never written", "", 0, any, try_never_written, Stage::first},
+      {"another chip's block", "", 0, any, try_blocks, Stage::of_chips},
+      {"another layer's weight", "{} in place of {}", 0, any, try_other_weights},
+      {kRounding, "the numbers are rounded to bf16", 0, any, result_as(NumberFormat::bf16)},
+  };
+  return kRows;
+}
+
 }  // namespace shardproof::diagnosis

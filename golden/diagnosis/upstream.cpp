@@ -104,7 +104,7 @@ bool in_missing_operand(std::string_view candidate) {
 }
 
 void try_missing_operands(const Question& q, Search& search) {
-  if (q.raw()) return;
+  if (q.raw() || q.of_weight()) return;
   const MissingOperands missing(q);
   double left = MissingOperands::kProducts;
   Trial trial(q, search);

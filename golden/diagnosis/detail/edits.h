@@ -104,6 +104,7 @@ void try_fitted_positions(const Question& question, Search& search, const Row& r
 void try_lookups(const Question& question, Search& search, const Row& row);
 void try_fitted_lookups(const Question& question, Search& search, const Row& row);
 void try_operands(const Question& question, Search& search, const Row& row);
+void try_other_weights(const Question& question, Search& search, const Row& row);
 void try_heads(const Question& question, Search& search, const Row& row);
 void try_merges(const Question& question, Search& search, const Row& row);
 void try_views(const Question& question, Search& search, const Row& row);

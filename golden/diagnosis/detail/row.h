@@ -32,5 +32,7 @@ struct Row {
 
 /// Returns all faults, in the order in which they are tried.
 const std::vector<Row>& rows();
+/// Returns those of a weight that the dump shows.
+const std::vector<Row>& rows_of_weights();
 
 }  // namespace shardproof::diagnosis

@@ -67,6 +67,9 @@ Step::Step(const bounds::Derivation& derivation, const std::string& id, bool raw
   }
 }
 
+Step::Step(const bounds::Derivation& derivation)
+    : derivation_(derivation), graph_(std::make_shared<const Graph>(derivation.weights())) {}
+
 /// Returns the line of a term of a parallel block's sum, which the model of keys does not name.
 TextLine Step::term() const {
   const bool attends = place_.name == "attn_out";

@@ -34,6 +34,8 @@ class Step {
   /// shows what follows from other masks.
   Step(const bounds::Derivation& derivation, const std::string& id, bool raw,
        bool unmasked = false);
+  /// A weight's, which no line makes.
+  explicit Step(const bounds::Derivation& derivation);
 
   const Graph& graph() const { return *graph_; }
   /// The step's lines, in order; the value's own is the last.
@@ -96,7 +98,7 @@ class Step {
   Place place_;
   std::vector<TextLine> lines_;
   std::vector<std::string> operands_;
-  bool unmasked_, in_loop_ = false, masked_ = false;
+  bool unmasked_ = false, in_loop_ = false, masked_ = false;
 };
 
 }  // namespace shardproof::diagnosis
