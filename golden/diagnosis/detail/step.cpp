@@ -162,7 +162,7 @@ class Step::Run {
         evaluation_(lines_.text(), sizes_, math_, at_, before_) {
     for (const auto& [name, number] : change.numbers) sizes_.numbers[name] = number;
     math_.use(step.derivation_.threads());
-    const IntTensor& ids = step.derivation_.ids().at(plan_.name);
+    const IntTensor& ids = change.ids ? *change.ids : step.derivation_.ids().at(plan_.name);
     oracle::graph::Tokens tokens = oracle::graph::tokens_of(plan_, ids);
     // Caches of rows that go on from prefixes begin behind these.
     if (appends_)

@@ -76,6 +76,7 @@ class Step {
     std::map<std::string, Tensor> weights = {};
     std::vector<std::pair<std::string, bounds::IntervalTensor>> values = {};
     std::optional<PassPlan> pass = std::nullopt;
+    std::optional<IntTensor> ids = std::nullopt;  ///< tokens of the pass
     std::optional<bounds::DeclaredArithmetic> declared = std::nullopt;
     std::map<std::string, double> numbers = {};
     Formulas formulas = {};                  ///< by the name of the line

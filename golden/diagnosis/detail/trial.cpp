@@ -11,7 +11,7 @@
 namespace shardproof::diagnosis {
 
 void Trial::try_change(Candidate candidate, const Step& step, const Question::Change& change) {
-  const bool any = change.pass || change.declared || change.other_pairs ||
+  const bool any = change.pass || change.ids || change.declared || change.other_pairs ||
                    !(change.weights.empty() && change.values.empty() && change.numbers.empty() &&
                      change.formulas.empty());
   if (!any || !search_.wants(candidate)) return;

@@ -3,14 +3,7 @@ its line goes, and golden/zoo/v1 is made again by zoo.py, whose last line has th
 manifest for golden/zoo/zoo.cpp."""
 
 UNNAMED = frozenset("""
-attention/alibi-first-shown.full
-attention/alibi-first-shown.hooks
 attention/ring-later-blocks.full
 attention/ring-later-blocks.hooks
-caches/draft-left.full
-caches/draft-left.hooks
 positions/decode-behind-padding.lean
-sums/residual-of-every-chip.full
-sums/residual-of-every-chip.hooks
-weights/weights-in-the-file.full
 """.split())
