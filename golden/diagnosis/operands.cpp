@@ -191,6 +191,14 @@ class Operands : Trial {
 
 }  // namespace
 
+void try_other_weights(const Question& q, Search& search, const Row& row) {
+  const Weights& weights = q.replay().weights();
+  for (const std::string& id : weights.names())
+    if (id != q.id() && weights.shape(id) == q.shape())
+      Trial(q, search).try_value(candidate(row, id, q.id()),
+                                 bounds::IntervalTensor(*weights.at(id)));
+}
+
 void try_operands(const Question& q, Search& search, const Row&) { Operands(q, search).run(); }
 
 }  // namespace shardproof::diagnosis
