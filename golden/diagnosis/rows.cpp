@@ -346,6 +346,8 @@ const std::vector<Row>& rows() {
       {"stale slot", kAttentionReads, 0, stored, try_reads_of_any, Stage::missing},
       {"partial sum missing", "block {} of {} over {} is left out, in {}{}", 200, stored,
        try_missing_sums, Stage::missing},
+      {"sum of unlike rows", "partial sums {}, in {}{}", 200, stored, try_missing_unlike_rows,
+       Stage::missing},
       {kFactor, "times {}, in {}{}", 200, stored, try_missing_factors, Stage::missing},
   };
   return kRows;

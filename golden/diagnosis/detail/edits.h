@@ -121,6 +121,8 @@ inline constexpr std::string_view kAttentionReads = "attention reads {} of {}";
 void try_reads(const Question& question, Search& search, const Row& row);
 void try_reads_of_any(const Question& question, Search& search, const Row& row);
 void try_caches(const Question& question, Search& search, const Row& row);
+/// Partial sums of unlike rows in all sums of a layer that the dump lacks.
+void try_missing_unlike_rows(const Question& question, Search& search, const Row& row);
 void try_missing_caches(const Question& question, Search& search, const Row& row);
 
 /// Faults of values between this one and its nearest dumped operands, which the dump lacks.

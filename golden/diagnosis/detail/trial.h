@@ -96,11 +96,13 @@ class Replaced {
   void change(const std::string& id, Question::Change change) { changes_[id] = std::move(change); }
   /// Returns what the operands of a value imply; those that the dump lacks follow in turn.
   bounds::IntervalTensor expected(const std::string& id);
-  /// Likewise of the question's value; nullopt if a line on the way is not evaluated by itself.
+  /// Returns a value: its replacement, or if the dump lacks it what follows.
+  const bounds::IntervalTensor& value(const std::string& id);
+  /// Returns what the operands of the question's value imply; nullopt if a line on the way is not
+  /// evaluated by itself.
   std::optional<bounds::IntervalTensor> implied();
 
  private:
-  const bounds::IntervalTensor& value(const std::string& id);
   /// Returns whether a value that the dump lacks is computed from a replaced one.
   bool follows(const std::string& id);
 
