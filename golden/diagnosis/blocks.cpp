@@ -161,7 +161,9 @@ std::vector<int> chunks_held(const Question& q, std::size_t d, int n) {
       const std::int64_t within = i[d] % length;
       for (int r = 0; r < n; ++r) {
         i[d] = r * length + within;
-        of[at(r)] = of[at(r)] && q.fits(chip, local, q.expected_at(q.flat(i, begin)));
+        if (!of[at(r)] || q.fits(chip, local, q.expected_at(q.flat(i, begin)))) continue;
+        of[at(r)] = false;
+        if (std::find(of.begin(), of.end(), true) == of.end()) return {};
       }
     }
   }

@@ -129,7 +129,7 @@ std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
   if (search.explained()) return search.ranked();
   try_as_given(question, search);
   std::deque<Question> cuts;
-  if (question.whole() && !search.explained())
+  if (question.whole() && !question.of_weight() && !search.explained())
     for (std::size_t d = 0; d < question.rank(); ++d)
       for (const Axes& axes : question.lists()) {
         const Layout cut = question.layout().with_axes(d, axes);

@@ -56,7 +56,7 @@ void try_missing_sums(const Question& q, Search& search, const Row& row) {
     const int n = q.torus().size(over);
     std::vector<std::string> ids;
     for (const Sum& sum : of) {
-      if (q.weight(sum.weight)->shape[sum.dim] % n != 0) return;
+      if (q.replay().weights().shape(sum.weight)[sum.dim] % n != 0) return;
       ids.push_back(sum.id);
     }
     Candidate c = candidate(row, block, n, words_of(over), names_of(q, ids), kLacking);

@@ -28,10 +28,11 @@ bool OtherTokens::add(const std::string& id) {
   const bounds::Derivation::Place place = q_.replay().place_of(id);
   const Step& step = q_.step_of(id);
   if (place.pass != q_.place().pass || step.masked() || step.calls(ModelOp::append)) return false;
+  // Of a table each token has a row.
+  const auto times = static_cast<double>(step.calls(ModelOp::gather) ? 1 : step.extent('V'));
   for (const TextWeight* const weight : step.weights(WeightKind::matrix))
-    if (!step.calls(ModelOp::gather))
-      left_ -= static_cast<double>(element_count(q_.weight(step.weight_id(*weight))->shape)) *
-               static_cast<double>(step.extent('V'));
+    left_ -= times * static_cast<double>(
+                         element_count(q_.replay().weights().shape(step.weight_id(*weight))));
   const auto& operands = step.operands();
   if (left_ < 0 || !std::all_of(operands.begin(), operands.end(),
                                 [this](const std::string& of) { return add(of); }))
