@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "golden/diagnosis/detail/contraction.h"
 #include "golden/diagnosis/detail/edits.h"
@@ -165,19 +168,70 @@ bounds::FunctionValue counted(const Addends& a, const std::vector<int>& counts, 
   return v;
 }
 
+/// How often each addend counts, chip by chip.
+using Counted = std::vector<std::vector<int>>;
+
+/// Tries a value whose addends count so; `sets`: over which something may have been added.
+void try_counts(const Question& q, Search& search, const Row& row,
+                const std::shared_ptr<const Addends>& a, const Counted& counts,
+                const std::string& detail, int parameters, const std::vector<Axes>& sets) {
+  // If only the sum is stored, it alone is rounded as the value is.
+  std::vector<NumberFormat> formats{q.declared().unstored()};
+  if (q.format() != formats[0]) formats.push_back(q.format());
+  for (const NumberFormat kept : formats)
+    for (const Axes& set : sets)
+      search.consider({.fault = row.fault,
+                       .detail = detail,
+                       .parameters = parameters,
+                       .axes = set.to_string(),
+                       .at =
+                           [&q, a, counts, kept](int chip, std::size_t local) {
+                             return counted(*a, counts[at(chip)], q.global(chip, local),
+                                            q.declared(), kept);
+                           },
+                       .site = site_of(q, *a, set),
+                       .fitted = true});
+}
+
+std::string counted_words(const Addend& addend, const std::string& times) {
+  return fmt::format("{} is added {} times, not {}", addend.name, times, addend.right);
+}
+
+/// Tries each addend left out, and as often as there are chips, of a value that the dump lacks:
+/// its differences do not show.
+void try_each_count(const Question& q, Search& search, const Row& row,
+                    const std::shared_ptr<const Addends>& a) {
+  std::set<int> numbers{0};
+  for (const Axes& set : q.sets()) numbers.insert(q.torus().size(set));
+  std::vector<int> right;
+  for (const Addend& addend : a->all) right.push_back(addend.right);
+  for (std::size_t i = 0; i < right.size(); ++i)
+    for (const int n : numbers) {
+      // A multiple of the only product is left to scales and sums.
+      const bool alone = a->sum != nullptr && a->sum->terms.size() == 1 && i == 0;
+      if (right[i] == 0 || n == right[i] || (alone && n > 0)) continue;
+      std::vector<int> other = right;
+      other[i] = n;
+      try_counts(q, search, row, a, Counted(at(q.chips()), other),
+                 counted_words(a->all[i], std::to_string(n)), 1, axes_of(q, n));
+    }
+}
+
 }  // namespace
 
-void try_addends(const Question& q, Search& search, const Row&) {
+void try_addends(const Question& q, Search& search, const Row& row) {
   const auto a = std::make_shared<const Addends>(addends_of(q));
-  if (a->all.empty() || q.right()) return;
-  std::vector<std::vector<int>> counts;
+  if (a->all.empty()) return;
+  if (!q.replay().dumped(q.id()) && q.right()) return try_each_count(q, search, row, a);
+  if (q.right()) return;
+  Counted counts;
   for (int chip = 0; chip < q.chips(); ++chip) {
     std::vector<int> of;
     for (const Addend& addend : a->all) of.push_back(addend.right);
     if (!q.right(chip)) {
       const auto more =
-          fitted_counts(q, {chip}, a->all.size(), 64, [&](std::size_t g, std::vector<double>& row) {
-            for (const Addend& addend : a->all) row.push_back(addend.at(g).center);
+          fitted_counts(q, {chip}, a->all.size(), 64, [&](std::size_t g, std::vector<double>& all) {
+            for (const Addend& addend : a->all) all.push_back(addend.at(g).center);
             return 1.0;
           });
       if (!more) return;
@@ -197,8 +251,7 @@ void try_addends(const Question& q, Search& search, const Row&) {
     ++parameters;
     const std::string times =
         *least == *most ? fmt::format("{}", *least) : fmt::format("{} to {}", *least, *most);
-    detail += fmt::format("{}{} is added {} times, not {}", detail.empty() ? "" : "; ",
-                          a->all[i].name, times, a->all[i].right);
+    detail += (detail.empty() ? "" : "; ") + counted_words(a->all[i], times);
     if (*least == *most && *most > 1) sets = axes_of(q, *most);
   }
   if (parameters == 0) return;
@@ -206,18 +259,7 @@ void try_addends(const Question& q, Search& search, const Row&) {
   if (a->sum != nullptr && a->sum->terms.size() == 1)
     for (int chip = 0; chip < q.chips(); ++chip)
       if (counts[at(chip)][0] != 1) return;
-  for (const Axes& set : sets)
-    search.consider({.fault = "addend not added once",
-                     .detail = detail,
-                     .parameters = parameters,
-                     .axes = set.to_string(),
-                     .at =
-                         [&q, a, counts](int chip, std::size_t local) {
-                           return counted(*a, counts[at(chip)], q.global(chip, local), q.declared(),
-                                          q.format());
-                         },
-                     .site = site_of(q, *a, set),
-                     .fitted = true});
+  try_counts(q, search, row, a, counts, detail, parameters, sets);
 }
 
 }  // namespace shardproof::diagnosis

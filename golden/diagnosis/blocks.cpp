@@ -89,6 +89,36 @@ class OtherLayouts : Trial {
   std::vector<Axes> axes_;
 };
 
+/// Returns for each block which one is in its place, by which ones possible[p][r] leaves; empty if
+/// it leaves some place none, or each its own.
+std::vector<int> held_by(const std::vector<std::vector<bool>>& possible) {
+  std::vector<int> held;
+  bool moved = false;
+  for (std::size_t p = 0; p < possible.size(); ++p) {
+    const auto& of = possible[p];
+    const auto found = std::find(of.begin(), of.end(), true);
+    if (found == of.end()) return {};
+    // Prefers the block's own index: blocks may be equal.
+    held.push_back(static_cast<int>(of[p] ? std::ptrdiff_t(p) : found - of.begin()));
+    moved = moved || held.back() != static_cast<int>(p);
+  }
+  return moved ? held : std::vector<int>();
+}
+
+/// Returns, for each block over axes of a cut, which one all wrong chips hold in its place.
+std::vector<int> blocks_held(const Question& q, const Axes& list) {
+  const int n = q.torus().size(list);
+  std::vector<std::vector<bool>> possible(at(n), std::vector<bool>(at(n), true));
+  for (int chip = 0; chip < q.chips(); ++chip)
+    for (int r = 0; r < n && !q.right(chip); ++r) {
+      const int other = with_block(q.torus(), chip, list, r);
+      auto of = possible[at(q.torus().block(chip, list))].begin() + r;
+      for (std::size_t i = 0; i < q.elements() && *of; ++i)
+        *of = q.fits(chip, i, q.expected_at(q.global(other, i)));
+    }
+  return held_by(possible);
+}
+
 /// Reorders the blocks of a dim cut over the layout's axes; each chip has one block.
 void try_rings_of_blocks(const Question& q, Search& search) {
   for (const Axes& list : q.lists()) {
@@ -97,20 +127,23 @@ void try_rings_of_blocks(const Question& q, Search& search) {
         q.layout().dims().begin(), q.layout().dims().end(),
         [&](const Layout::Dim& d) { return d.axes.has_all(list) && is_sublist(list, d.axes); });
     if (!of_a_dim) continue;
-    for (const Order& order : orders(n)) {
-      search.consider(
-          {.fault = "chunks in another order",
-           .detail = fmt::format("the blocks over {} are {}", list.to_string(), order.words),
-           .parameters = list.size() * 100 + order.k,
-           .axes = list.sorted().to_string(),
-           .at = from_chip(q,
-                           [&](int chip) {
-                             const int own = q.torus().block(chip, list);
-                             return with_block(q.torus(), chip, list,
-                                               order.index(0, own, n, order.k));
-                           }),
-           .together = list.sorted()});
-    }
+    const auto attempt = [&](const std::string& words, int parameters, auto&& of) {
+      search.consider({.fault = "chunks in another order",
+                       .detail = fmt::format("the blocks over {} are {}", list.to_string(), words),
+                       .parameters = list.size() * 100 + parameters,
+                       .axes = list.sorted().to_string(),
+                       .at = from_chip(q,
+                                       [&](int chip) {
+                                         return with_block(q.torus(), chip, list,
+                                                           of(q.torus().block(chip, list)));
+                                       }),
+                       .together = list.sorted()});
+    };
+    for (const Order& order : orders(n))
+      attempt(order.words, order.k, [&](int own) { return order.index(0, own, n, order.k); });
+    if (const std::vector<int> held = blocks_held(q, list); !held.empty() && is_permutation(held))
+      attempt(fmt::format("{}", fmt::join(held, ",")), n + 1,
+              [&](int own) { return held[at(own)]; });
   }
 }
 
@@ -128,21 +161,13 @@ std::vector<int> chunks_held(const Question& q, std::size_t d, int n) {
       const std::int64_t within = i[d] % length;
       for (int r = 0; r < n; ++r) {
         i[d] = r * length + within;
-        of[at(r)] = of[at(r)] && q.fits(chip, local, q.expected_at(q.flat(i, begin)));
+        if (!of[at(r)] || q.fits(chip, local, q.expected_at(q.flat(i, begin)))) continue;
+        of[at(r)] = false;
+        if (std::find(of.begin(), of.end(), true) == of.end()) return {};
       }
     }
   }
-  std::vector<int> held;
-  bool moved = false;
-  for (int p = 0; p < n; ++p) {
-    const auto& of = possible[at(p)];
-    const auto found = std::find(of.begin(), of.end(), true);
-    if (found == of.end()) return {};
-    // Prefers the chunk's own index: chunks may be equal.
-    held.push_back(of[at(p)] ? p : static_cast<int>(found - of.begin()));
-    moved = moved || held.back() != p;
-  }
-  return moved ? held : std::vector<int>();
+  return held_by(possible);
 }
 
 /// Returns whether the dump declares operands that are cut over these axes in this order.

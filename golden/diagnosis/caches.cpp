@@ -8,6 +8,7 @@
 #include <set>
 
 #include "golden/diagnosis/detail/edits.h"
+#include "golden/diagnosis/detail/other_tokens.h"
 #include "golden/diagnosis/detail/trial.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
@@ -153,20 +154,19 @@ class Caches : Trial {
   }
 
   bool find_slot(int chip, std::size_t slot, const std::vector<std::size_t>& cells) {
-    bool found = false;
     const auto of_head = [&](Source source, std::size_t cell) {
       source.begin += cell % K_ * unit();
       return source;
     };
-    each_source(slot / M_, slot % M_, [&](const Source& source) {
-      found = std::all_of(cells.begin(), cells.end(), [&](std::size_t cell) {
+    const auto attempt = [&](const Source& source) {
+      const bool found = std::all_of(cells.begin(), cells.end(), [&](std::size_t cell) {
         return holds(chip, cell, of_head(source, cell));
       });
       for (const std::size_t cell : cells)
         if (found) found_[at(chip)].emplace(cell, of_head(source, cell));
       return found;
-    });
-    return found;
+    };
+    return each_source(slot / M_, slot % M_, attempt) || each_token(slot % M_, attempt);
   }
 
   bool find_heads(int chip, std::size_t slot, const std::vector<std::size_t>& cells) {
@@ -295,7 +295,27 @@ class Caches : Trial {
     return found;
   }
 
+  /// Likewise what each token of the vocabulary has in a slot.
+  template <class Visit>
+  bool each_token(std::size_t m, Visit&& visit) {
+    auto& of_slot = of_tokens_[m];
+    if (!of_slot) {
+      const PassPlan& pass = q_.replay().pass(q_.place().pass);
+      auto all = tokens_.at(q_.id_of(caches_.at(q_.name()).fresh),
+                            static_cast<std::int64_t>(m) + pass.prefix.length);
+      of_slot = std::make_shared<const bounds::IntervalTensor>(all ? std::move(*all)
+                                                                   : bounds::IntervalTensor());
+    }
+    for (std::size_t t = 0; (t + 1) * width_ <= of_slot->size(); ++t)
+      if (visit(Source{fmt::format("what token {} has there, as of a rejected draft", t), of_slot,
+                       t * width_}))
+        return true;
+    return false;
+  }
+
   std::size_t B_, M_, K_, width_;
+  OtherTokens tokens_{q_};
+  std::map<std::size_t, std::shared_ptr<const bounds::IntervalTensor>> of_tokens_;
   std::map<std::string, Cached> caches_;
   // Heads of slots, counted through: a chip's elements, and the sources of wrong ones by chip and
   // of all chips.

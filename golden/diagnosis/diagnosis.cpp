@@ -16,7 +16,8 @@ struct Kind {
 // In the order in which explanations of a value are listed: never computed, blocks moved, then
 // sums, operands and functions changed, and last roundings.
 constexpr Kind kKinds[] = {
-    {"never written", "write the value before it is dumped, or leave it out of the dump"},
+    {"never written",
+     "load the weight, or write the value before it is dumped, or leave it out of the dump"},
     {"convention", "declare it as the cause says (docs/compare.md, What is declared)"},
     {"axes in another order",
      "cut by the declared order of axes, or declare the layout that the value has"},
@@ -63,7 +64,7 @@ constexpr Kind kKinds[] = {
 
 /// Tries the faults of a stage that the value can have.
 void interpret(Stage stage, const Question& question, Search& search) {
-  for (const Row& row : rows())
+  for (const Row& row : question.of_weight() ? rows_of_weights() : rows())
     if (row.stage == stage && row.where(question)) row.edit(question, search, row);
 }
 
@@ -93,8 +94,10 @@ void hold_against(const std::string& pass, bounds::Derivation& replay,
     Search tried(question, names);
     try_as_given(question, tried);
     if (!question.right()) interpret(Stage::last, question, tried);
-    if (std::any_of(names.begin(), names.end(), in_missing_operand))
+    if (std::any_of(names.begin(), names.end(), in_missing_operand)) {
       try_missing_operands(question, tried);
+      interpret(Stage::missing, question, tried);
+    }
     search.see(question, tried.trials());
   }
 }
@@ -126,7 +129,7 @@ std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
   if (search.explained()) return search.ranked();
   try_as_given(question, search);
   std::deque<Question> cuts;
-  if (question.whole() && !search.explained())
+  if (question.whole() && !question.of_weight() && !search.explained())
     for (std::size_t d = 0; d < question.rank(); ++d)
       for (const Axes& axes : question.lists()) {
         const Layout cut = question.layout().with_axes(d, axes);
@@ -139,6 +142,7 @@ std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
     interpret(Stage::last, question, search);
   }
   if (!search.explained_everywhere()) try_missing_operands(question, search);
+  if (!search.explained_everywhere()) interpret(Stage::missing, question, search);
   hold_against(question.place().pass, replay, others, search);
   return search.ranked();
 }

@@ -13,9 +13,10 @@
 
 namespace shardproof::diagnosis {
 
-/// A value of a dump that differs from what its operands imply.
+/// A value of a dump that differs from what its operands imply, or a weight that it shows and that
+/// is another than the run's.
 struct Wrong {
-  std::string id;  ///< "decode.1.layer0.gate"
+  std::string id;  ///< "decode.1.layer0.gate", "layer0.wq"
   Torus torus;     ///< the case's
   /// The declared layout, with dims in the model's order; without axes if the dump has the value
   /// whole.

@@ -10,10 +10,10 @@
 
 #include "golden/diagnosis/detail/contraction.h"
 #include "golden/diagnosis/detail/edits.h"
+#include "golden/diagnosis/detail/missing.h"
 #include "golden/diagnosis/detail/trial.h"
 #include "weights/base/detail/index.h"
 #include "weights/base/detail/stable_sort.h"
-#include "weights/base/error.h"
 
 namespace shardproof::diagnosis {
 namespace {
@@ -85,12 +85,7 @@ class Multiples {
     const NumberFormat format = q_.replay().format_at(q_.replay().place_of(id_));
     if (!smooth || !bounds::narrow_storage(format)) changed = changed.rounded(format);
     replaced.put(id_, std::move(changed));
-    try {
-      return replaced.expected(q_.id());
-    } catch (const Error& e) {
-      if (e.label() != "bounds_c1" && e.label() != "oracle_graph") throw;
-      return std::nullopt;
-    }
+    return replaced.implied();
   }
 
   /// Returns the factor at which the squares of the differences are least; nullopt if the value
@@ -134,10 +129,9 @@ class Multiples {
   int computed_ = 0;
 };
 
-}  // namespace
-
-int try_fitted_factor(const Question& q, Search& search, const Row& row, const std::string& id,
-                      const std::string& where) {
+/// Tries the value that follows if this one, or an operand that the dump lacks, is times a number,
+/// which is fitted. Returns how often the value was computed.
+int try_fitted_factor(const Question& q, Search& search, const Row& row, const std::string& id) {
   Multiples multiples(q, id);
   for (const double start : kStarts) {
     const std::optional<double> factor = multiples.fitted(start);
@@ -146,8 +140,9 @@ int try_fitted_factor(const Question& q, Search& search, const Row& row, const s
     const auto tried = [&](const std::string& words, double number, bool reading) {
       const auto value = multiples.times(number, false);
       if (!value) return;
-      Candidate c = candidate(row, words + where);
-      c.parameters += (reading ? 0 : 1) + (where.empty() ? 0 : 200);
+      Candidate c = id == q.id() ? candidate(row, words)
+                                 : candidate(row, words, q.replay().place_of(id).name, kLacking);
+      c.parameters += reading ? 0 : 1;
       c.fitted = !reading;
       Trial(q, search).try_value(std::move(c), *value);
     };
@@ -160,8 +155,18 @@ int try_fitted_factor(const Question& q, Search& search, const Row& row, const s
   return multiples.computed();
 }
 
+}  // namespace
+
 void try_factor(const Question& q, Search& search, const Row& row) {
-  if (q.replay().dumped(q.id())) try_fitted_factor(q, search, row, q.id(), "");
+  if (q.replay().dumped(q.id())) try_fitted_factor(q, search, row, q.id());
+}
+
+void try_missing_factors(const Question& q, Search& search, const Row& row) {
+  const MissingOperands missing(q);
+  double left = MissingOperands::kProducts;
+  for (const std::string& id : missing.ids)
+    if (left >= missing.products && !search.explained_everywhere())
+      left -= missing.products * try_fitted_factor(q, search, row, id);
 }
 
 void try_one_scale(const Question& q, Search& search, const Row& row) {

@@ -37,16 +37,12 @@ struct Frequencies {
   }
 };
 
-class Turned : Trial {
+class Rotations : Trial {
  public:
-  Turned(const Question& q, Search& search, const Row& row) : Trial(q, search), row_(row) {
+  Rotations(const Question& q, Search& search, const Row& row)
+      : Trial(q, search), row_(row), operand_(turned_operand(q)) {
     for (const TextWeight* const weight : q.step().weights(WeightKind::rope_table))
       (weight->kind == TextWeightKind::sines ? sines_ : cosines_) = q.step().weight_id(*weight);
-    q.step().calls([&](const Expression& e) {
-      if (e.op == ModelOp::turn) operand_ = q.step().operand(e.args[0].text).value_or("");
-      return false;
-    });
-    if (operand_.empty() && !q.operands().empty()) operand_ = q.operands()[0];
   }
 
   void run() {
@@ -109,13 +105,13 @@ class Turned : Trial {
   }
 
   const Row& row_;
-  std::string cosines_, sines_, operand_;
+  std::string operand_, cosines_, sines_;
 };
 
 }  // namespace
 
 void try_frequencies(const Question& q, Search& search, const Row& row) {
-  Turned(q, search, row).run();
+  Rotations(q, search, row).run();
 }
 
 }  // namespace shardproof::diagnosis

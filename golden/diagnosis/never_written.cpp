@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
+#include <vector>
 
+#include "golden/diagnosis/detail/contraction.h"
 #include "golden/diagnosis/detail/edits.h"
 #include "golden/diagnosis/detail/trial.h"
 
@@ -104,10 +107,25 @@ class NeverWritten : Trial {
   Box box_;
 };
 
+/// Tries the biases alone: the products with a weight that is not loaded are zeros.
+void try_bias_alone(const Question& q, Search& search, const Row& row) {
+  const std::shared_ptr<const Contraction> sum = contraction_of(q);
+  if (sum == nullptr || sum->terms.size() != 1 || sum->biases.empty()) return;
+  const auto none = std::make_shared<const std::vector<int>>(sum->terms[0].width, 0);
+  search.consider({.fault = row.fault,
+                   .detail = fmt::format("{}: zeros, to which {} is added", sum->terms[0].matrix,
+                                         sum->biases[0].name),
+                   .at = q.logical([&q, sum, none](std::size_t g) {
+                     return sum->at(g, {.of_blocks = {{0}}, .block = {none.get()}, .of_biases = {}},
+                                    q.declared());
+                   })});
+}
+
 }  // namespace
 
-void try_never_written(const Question& q, Search& search, const Row&) {
+void try_never_written(const Question& q, Search& search, const Row& row) {
   NeverWritten(q, search).run();
+  if (!search.explained()) try_bias_alone(q, search, row);
 }
 
 }  // namespace shardproof::diagnosis

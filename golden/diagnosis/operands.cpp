@@ -191,6 +191,18 @@ class Operands : Trial {
 
 }  // namespace
 
+void try_other_weights(const Question& q, Search& search, const Row& row) {
+  const Weights& weights = q.replay().weights();
+  for (const std::string& id : weights.names())
+    if (id != q.id() && weights.shape(id) == q.shape() && !search.explained_everywhere()) {
+      Candidate c = candidate(row, id, q.id());
+      c.at = q.logical([other = weights.at(id)](std::size_t g) {
+        return bounds::FunctionValue{static_cast<double>(other->data[g]), 0.0, 0.0};
+      });
+      search.consider(std::move(c));
+    }
+}
+
 void try_operands(const Question& q, Search& search, const Row&) { Operands(q, search).run(); }
 
 }  // namespace shardproof::diagnosis

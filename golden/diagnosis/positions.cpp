@@ -23,16 +23,6 @@ void try_positions(const Question& q, Search& search, Candidate c, To&& to) {
     Trial(q, search).try_change(std::move(c), {.pass = other});
 }
 
-/// Returns the operand that the step turns; "" if it reads none.
-std::string turned(const Question& q) {
-  std::string id;
-  q.step().calls([&](const Expression& e) {
-    if (e.op == ModelOp::turn) id = q.step().operand(e.args[0].text).value_or("");
-    return false;
-  });
-  return id.empty() && !q.operands().empty() ? q.operands()[0] : id;
-}
-
 /// Candidate offsets of positions: numbers up to 16, the lengths of pass and prefix, and the first
 /// positions of this pass and of the decode.
 std::set<std::int64_t> offsets(const Question& q) {
@@ -154,7 +144,7 @@ Edit other_pairs() {
 
 Edit operand_itself() {
   return [](const Question& q, Search& search, const Row& row) {
-    const std::string id = turned(q);
+    const std::string id = turned_operand(q);
     if (!id.empty() && q.value(id).shape == q.shape())
       Trial(q, search).try_value(candidate(row), q.value(id));
   };
@@ -162,7 +152,7 @@ Edit operand_itself() {
 
 Edit done_twice() {
   return [](const Question& q, Search& search, const Row& row) {
-    const std::string id = turned(q);
+    const std::string id = turned_operand(q);
     if (!id.empty() && q.value(id).shape == q.shape())
       Trial(q, search).try_change(candidate(row), {.values = {{id, q.expected()}}});
   };

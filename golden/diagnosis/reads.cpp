@@ -11,7 +11,6 @@
 #include "golden/diagnosis/detail/edits.h"
 #include "golden/diagnosis/detail/trial.h"
 #include "weights/base/detail/index.h"
-#include "weights/base/error.h"
 #include "weights/model/registry.h"
 
 namespace shardproof::diagnosis {
@@ -23,10 +22,10 @@ using Ids = std::vector<std::string>;
 /// The most numbers that all candidates of one value are computed from.
 constexpr double kNumbers = 0x1p28;
 
-class Reads {
+class Reads : Trial {
  public:
   Reads(const Question& q, Search& search, const Row& row, bool shown)
-      : q_(q), search_(search), row_(row) {
+      : Trial(q, search), row_(row) {
     for (const std::string& id : caches_of(q))
       if (const bounds::Derivation::Place place = q.replay().place_of(id);
           place.pass == q.place().pass && place.layer == q.place().layer) {
@@ -137,25 +136,14 @@ class Reads {
   void try_contents(const std::string& words, int parameters, const Ids& ids,
                     const std::function<IntervalTensor(const std::string& id)>& contents) {
     if (search_.explained_everywhere() && !again_) return;
-    std::string names;
-    for (const std::string& id : ids)
-      names += (names.empty() ? "" : " and ") + q_.replay().place_of(id).name;
-    Candidate c = candidate(row_, words, names);
+    Candidate c = candidate(row_, words, names_of(q_, ids));
     c.parameters += parameters + (ids.size() == caches_.size() ? 0 : 1);
     if (!search_.wants(c) || (left_ -= numbers_) < 0) return;
-    Replaced replaced(q_);
-    for (const std::string& id : ids) replaced.put(id, contents(id));
-    try {
-      c.at = q_.logical(replaced.expected(q_.id()));
-    } catch (const Error& e) {
-      if (e.label() != "bounds_c1" && e.label() != "oracle_graph") throw;
-      return;
-    }
-    search_.consider(std::move(c));
+    Values values;
+    for (const std::string& id : ids) values.emplace_back(id, contents(id));
+    try_values(std::move(c), std::move(values));
   }
 
-  const Question& q_;
-  Search& search_;
   const Row& row_;
   Ids caches_;
   std::int64_t B_ = 0, M_ = 0;
@@ -171,9 +159,7 @@ void try_reads(const Question& q, Search& search, const Row& row) {
     Reads(q, search, row, true).run();
 }
 
-void try_reads_of_any(const Question& q, Search& search) {
-  const Row& row = *std::find_if(rows().begin(), rows().end(),
-                                 [](const Row& one) { return one.words == kAttentionReads; });
+void try_reads_of_any(const Question& q, Search& search, const Row& row) {
   if (!q.step().calls(ModelOp::append)) Reads(q, search, row, false).run();
 }
 

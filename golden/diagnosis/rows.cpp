@@ -15,7 +15,7 @@ using Q = const Question&;
 constexpr const char *kConvention = "convention", *kMissing = "scale missing",
                      *kDoubled = "scale doubled", *kAddend = "addend not added once",
                      *kSwapped = "gate and up swapped", *kPosition = "position off",
-                     *kRounding = "rounding";
+                     *kRounding = "rounding", *kFactor = "another factor";
 
 // Where: what the value's step is.
 bool any(Q) { return true; }
@@ -342,6 +342,23 @@ const std::vector<Row>& rows() {
       {"other frequencies", "{}", 0, turns, try_frequencies, Stage::last},
       {"stale slot", kAttentionReads, 0, stored, try_reads, Stage::last},
       {"mask", "{} blocks of {} keys: each query {}", 10, masked, sight_of_blocks(), Stage::last},
+      // Of values that the dump lacks.
+      {"stale slot", kAttentionReads, 0, stored, try_reads_of_any, Stage::missing},
+      {"partial sum missing", "block {} of {} over {} is left out, in {}{}", 200, stored,
+       try_missing_sums, Stage::missing},
+      {"sum of unlike rows", "partial sums {}, in {}{}", 200, stored, try_missing_unlike_rows,
+       Stage::missing},
+      {kFactor, "times {}, in {}{}", 200, stored, try_missing_factors, Stage::missing},
+  };
+  return kRows;
+}
+
+const std::vector<Row>& rows_of_weights() {
+  static const std::vector<Row> kRows{
+      {"never written", "", 0, any, try_never_written, Stage::first},
+      {"another chip's block", "", 0, any, try_blocks, Stage::of_chips},
+      {"another layer's weight", "{} in place of {}", 0, any, try_other_weights},
+      {kRounding, "the numbers are rounded to bf16", 0, any, result_as(NumberFormat::bf16)},
   };
   return kRows;
 }

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "golden/diagnosis/detail/edits.h"
+#include "golden/diagnosis/detail/missing.h"
 #include "golden/diagnosis/detail/trial.h"
 #include "weights/base/detail/index.h"
 #include "weights/model/registry.h"
@@ -15,51 +16,6 @@ namespace shardproof::diagnosis {
 namespace {
 
 using bounds::IntervalTensor;
-/// The most products with weights, and numbers, that all candidates of one value are followed
-/// through.
-constexpr double kProducts = 0x1p28;
-constexpr std::string_view kLacking = ", which the dump lacks";
-
-using Values = std::vector<std::pair<std::string, IntervalTensor>>;
-
-/// Returns the ids of the values of the layer, which the dump lacks, that the question's follows
-/// from; each comes behind one that is computed from it.
-std::vector<std::string> missing_operands(const Question& q) {
-  const bounds::Derivation& replay = q.replay();
-  std::vector<std::string> all, open{q.id()};
-  while (!open.empty()) {
-    const std::string of = std::move(open.back());
-    open.pop_back();
-    for (const std::string& id : q.step_of(of).operands()) {
-      const bounds::Derivation::Place place = replay.place_of(id);
-      if (replay.dumped(id) || place.pass != q.place().pass || place.layer != q.place().layer ||
-          place.name == "ids" || std::find(all.begin(), all.end(), id) != all.end())
-        continue;
-      all.push_back(id);
-      open.push_back(id);
-    }
-  }
-  return all;
-}
-
-/// Returns how many products with weights the value and its missing operands are made of, and how
-/// many numbers these have.
-double products_of(const Question& q, const std::vector<std::string>& missing) {
-  double products = 0.0;
-  const auto add = [&](const Step& step) {
-    const PassPlan& pass = q.replay().pass(q.place().pass);
-    for (const TextWeight* const weight : step.weights(WeightKind::matrix))
-      products +=
-          static_cast<double>(element_count(q.replay().weights().shape(step.weight_id(*weight)))) *
-          static_cast<double>(pass.batch() * pass.L);
-  };
-  add(q.step());
-  for (const std::string& id : missing) {
-    add(q.step_of(id));
-    products += static_cast<double>(q.replay().value(id).size());
-  }
-  return products;
-}
 
 /// Returns whether an expression is a sum that has this value as an addend.
 bool only_adds(const Expression& e, const std::string& name) {
@@ -140,26 +96,6 @@ bool differs(const IntervalTensor& a, const IntervalTensor& b) {
   return false;
 }
 
-/// Tries what follows for the question's value from others.
-void try_values(const Question& q, Search& search, Candidate candidate, const Values& values) {
-  std::string names;
-  for (const auto& [id, value] : values)
-    names += (names.empty() ? "" : " and ") + q.replay().place_of(id).name;
-  candidate.detail +=
-      fmt::format("{}in {}{}", candidate.detail.empty() ? "" : ", ", names, kLacking);
-  candidate.parameters += 200;
-  if (!search.wants(candidate)) return;
-  Replaced replaced(q);
-  for (const auto& [id, value] : values) replaced.put(id, value, candidate.fault == "mask");
-  try {
-    candidate.at = q.logical(replaced.expected(q.id()));
-  } catch (const Error& e) {
-    if (e.label() != "bounds_c1" && e.label() != "oracle_graph") throw;
-    return;
-  }
-  search.consider(std::move(candidate));
-}
-
 }  // namespace
 
 bool in_missing_operand(std::string_view candidate) {
@@ -168,25 +104,34 @@ bool in_missing_operand(std::string_view candidate) {
 }
 
 void try_missing_operands(const Question& q, Search& search) {
-  if (q.raw()) return;
-  const std::vector<std::string> missing = missing_operands(q);
-  const double products = products_of(q, missing);
-  double left = kProducts;
+  if (q.raw() || q.of_weight()) return;
+  const MissingOperands missing(q);
+  double left = MissingOperands::kProducts;
+  Trial trial(q, search);
+  const auto follow = [&](Candidate candidate, Values values) {
+    std::vector<std::string> ids;
+    for (const auto& [id, value] : values) ids.push_back(id);
+    candidate.detail +=
+        fmt::format("{}in {}{}", candidate.detail.empty() ? "" : ", ", names_of(q, ids), kLacking);
+    candidate.parameters += 200;
+    const bool masks = candidate.fault == "mask";
+    trial.try_values(std::move(candidate), std::move(values), masks);
+  };
   // Positions are those of all that is turned, slots those of all caches, and a fused weight has
   // several parts.
   std::map<std::string, std::pair<Candidate, Values>> of_several;
-  for (const std::string& id : missing) {
-    if (left < products) return;
+  for (const std::string& id : missing.ids) {
+    if (left < missing.products) return;
     const Question at_fault(q.replay(), operand_of(q, id));
     const bool several =
         at_fault.step().calls(ModelOp::turn) || at_fault.step().calls(ModelOp::append);
     const bool addend = is_addend(q, id);
     search.redirect([&](Candidate candidate) {
-      if (left < products || (addend && !may_fit(q, at_fault, candidate))) return;
+      if (left < missing.products || (addend && !may_fit(q, at_fault, candidate))) return;
       Values values{{id, predicted(at_fault, candidate)}};
       if (!differs(values[0].second, at_fault.expected())) return;
       candidate.at = {};
-      left -= products;
+      left -= missing.products;
       if (several || candidate.shared) {
         auto& [first, all] =
             of_several
@@ -196,7 +141,7 @@ void try_missing_operands(const Question& q, Search& search) {
         all.push_back(values[0]);
         if (candidate.shared) return;
       }
-      try_values(q, search, std::move(candidate), values);
+      follow(std::move(candidate), std::move(values));
     });
     // Scores that are masked are read by no exponential. Of a text's values they do not exist, and
     // the step of the question shows other masks.
@@ -209,16 +154,7 @@ void try_missing_operands(const Question& q, Search& search) {
   }
   for (auto& [name, tried] : of_several)
     if (tried.second.size() > 1 || tried.first.shared)
-      try_values(q, search, tried.first, tried.second);
-  if (!search.explained_everywhere()) try_reads_of_any(q, search);
-  // The first row of factors is that of any value.
-  const Row& factor = *std::find_if(rows().begin(), rows().end(),
-                                    [](const Row& row) { return row.fault == kFactor; });
-  for (const std::string& id : missing)
-    if (left > 0 && !search.explained_everywhere())
-      left -= products *
-              try_fitted_factor(q, search, factor, id,
-                                fmt::format(", in {}{}", q.replay().place_of(id).name, kLacking));
+      follow(std::move(tried.first), std::move(tried.second));
 }
 
 }  // namespace shardproof::diagnosis

@@ -9,6 +9,7 @@
 
 #include "golden/diagnosis/detail/contraction.h"
 #include "golden/diagnosis/detail/edits.h"
+#include "golden/diagnosis/detail/orders.h"
 #include "golden/diagnosis/detail/trial.h"
 #include "weights/base/detail/index.h"
 
@@ -24,9 +25,6 @@ std::set<std::size_t> block_counts(const Question& q) {
 
 char letter_of(const Question& q, std::size_t dim) { return q.layout().dims()[dim].letter; }
 
-/// The index in a dim of what a block adds to an element.
-using From = std::function<std::int64_t(std::int64_t own, int block)>;
-
 /// A contraction with one of its terms cut into n blocks along a dim.
 struct CutSum {
   std::shared_ptr<const Contraction> sum;
@@ -36,14 +34,14 @@ struct CutSum {
 
   /// Returns an element to which each block adds what belongs elsewhere in a dim.
   bounds::FunctionValue at(const Question& q, std::size_t g, std::size_t dim,
-                           const From& from) const {
+                           const Misplaced& misplaced) const {
     const auto rows = q.shape()[dim];
     const std::size_t inner = inner_of(q.shape(), dim);
     const auto own = static_cast<std::int64_t>(g / inner) % rows;
     bounds::FunctionValue total;
     double rounded = 0.0;  // where partial sums and biases are added, as in the rows that are right
     for (int r = 0; r < blocks; ++r) {
-      const std::int64_t other = (from(own, r) % rows + rows) % rows;
+      const std::int64_t other = (misplaced.from(own, r) % rows + rows) % rows;
       const std::size_t element = g - shardproof::at(own) * inner + shardproof::at(other) * inner;
       total = plus(total, sum->partial_sum(element, term, block, r, q.declared()), q.declared());
       rounded = std::max(rounded, q.expected().radius[element]);
@@ -61,30 +59,19 @@ struct CutSum {
   }
 };
 
-/// Tries what blocks may add of another place in a dim: each its own part of it, or some of them
-/// what is a number of rows before.
-void try_places(const Question& q, Search& search, const Row& row, const std::string& words,
-                const Axes& axes, const std::shared_ptr<const CutSum>& cut, std::size_t dim) {
-  const int n = cut->blocks;
-  const char letter = letter_of(q, dim);
-  const auto tried = [&](const std::string& blocks, int parameters, const From& from) {
-    if (search.explained_everywhere()) return;
-    Candidate c = candidate(row, words, blocks);
-    c.parameters = parameters;
-    c.axes = axes.to_string();
-    c.at = q.logical([&q, cut, dim, from](std::size_t g) { return cut->at(q, g, dim, from); });
-    search.consider(std::move(c));
-  };
-  const std::int64_t extent = q.shape()[dim];
+}  // namespace
+
+std::vector<Misplaced> misplaced_blocks(char letter, std::int64_t extent, int n) {
+  std::vector<Misplaced> all;
   if (extent % n == 0)
-    tried(fmt::format("are each of its own block of {}", letter), 0,
-          [w = extent / n](std::int64_t own, int r) { return own % w + r * w; });
-  if (letter != 'L' && letter != 'B') return;
+    all.push_back({fmt::format("are each of its own block of {}", letter), 0,
+                   [w = extent / n](std::int64_t own, int r) { return own % w + r * w; }});
+  if (letter != 'L' && letter != 'B') return all;
   for (std::int64_t by = 1; by < extent; ++by) {
     const auto off = [&](const std::string& blocks, int parameters, auto&& rows) {
-      tried(fmt::format("of {} off by {} along {}", blocks, by, letter),
-            static_cast<int>(10 * by) + parameters,
-            [rows](std::int64_t own, int r) { return own - rows(r); });
+      all.push_back({fmt::format("of {} off by {} along {}", blocks, by, letter),
+                     static_cast<int>(10 * by) + parameters,
+                     [rows](std::int64_t own, int r) { return own - rows(r); }});
     };
     off("the second half of the blocks are", 0, [=](int r) { return 2 * r >= n ? by : 0; });
     if (n == 2) continue;
@@ -93,9 +80,8 @@ void try_places(const Question& q, Search& search, const Row& row, const std::st
     for (int of = 0; of < n; ++of)
       off(fmt::format("block {} are", of), 3 + of, [=](int r) { return r == of ? by : 0; });
   }
+  return all;
 }
-
-}  // namespace
 
 void try_views(const Question& q, Search& search, const Row& row) {
   for (const std::size_t n : block_counts(q))
@@ -125,8 +111,18 @@ void try_unlike_rows(const Question& q, Search& search, const Row& row) {
             std::make_shared<const CutSum>(CutSum{sum, t, n, blocks_of(sum->terms[t], letter, n)});
         for (std::size_t dim = 0; dim < q.rank(); ++dim)
           if (!cut->block.empty() && q.shape()[dim] > 1)
-            try_places(q, search, row, fmt::format("{}_{}", letter, list.to_string()), list, cut,
-                       dim);
+            for (const Misplaced& misplaced :
+                 misplaced_blocks(letter_of(q, dim), q.shape()[dim], n)) {
+              if (search.explained_everywhere()) return;
+              Candidate c =
+                  candidate(row, fmt::format("{}_{}", letter, list.to_string()), misplaced.words);
+              c.parameters = misplaced.parameters;
+              c.axes = list.to_string();
+              c.at = q.logical([&q, cut, dim, misplaced](std::size_t g) {
+                return cut->at(q, g, dim, misplaced);
+              });
+              search.consider(std::move(c));
+            }
       }
 }
 

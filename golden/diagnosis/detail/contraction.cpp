@@ -303,6 +303,7 @@ bounds::FunctionValue Contraction::partial_sum(std::size_t global, std::size_t t
 namespace {
 
 std::shared_ptr<const Contraction> contraction_of(const Question& q, const Step& step) {
+  if (step.lines().empty()) return nullptr;
   std::optional<Contraction> read = Reader(q, step).read();
   return read ? std::make_shared<const Contraction>(std::move(*read)) : nullptr;
 }

@@ -106,6 +106,7 @@ void try_fitted_positions(const Question& question, Search& search, const Row& r
 void try_lookups(const Question& question, Search& search, const Row& row);
 void try_fitted_lookups(const Question& question, Search& search, const Row& row);
 void try_operands(const Question& question, Search& search, const Row& row);
+void try_other_weights(const Question& question, Search& search, const Row& row);
 void try_heads(const Question& question, Search& search, const Row& row);
 void try_merges(const Question& question, Search& search, const Row& row);
 void try_views(const Question& question, Search& search, const Row& row);
@@ -113,18 +114,17 @@ void try_unlike_rows(const Question& question, Search& search, const Row& row);
 void try_frequencies(const Question& question, Search& search, const Row& row);
 void try_one_scale(const Question& question, Search& search, const Row& row);
 void try_factor(const Question& question, Search& search, const Row& row);
+void try_missing_sums(const Question& question, Search& search, const Row& row);
+void try_missing_factors(const Question& question, Search& search, const Row& row);
 inline constexpr std::string_view kAttentionReads = "attention reads {} of {}";
 /// Attention that reads other contents of caches that the dump has, or also of those that it lacks.
 void try_reads(const Question& question, Search& search, const Row& row);
-void try_reads_of_any(const Question& question, Search& search);
+void try_reads_of_any(const Question& question, Search& search, const Row& row);
 void try_caches(const Question& question, Search& search, const Row& row);
+/// Partial sums of unlike rows in all sums of a layer that the dump lacks.
+void try_missing_unlike_rows(const Question& question, Search& search, const Row& row);
 void try_missing_caches(const Question& question, Search& search, const Row& row);
 
-inline constexpr std::string_view kFactor = "another factor";
-/// Tries the value that follows if this one, or an operand that the dump lacks, is times a number,
-/// which is fitted; `where` ends the words. Returns how often the value was computed.
-int try_fitted_factor(const Question& question, Search& search, const Row& row,
-                      const std::string& id, const std::string& where);
 /// Faults of values between this one and its nearest dumped operands, which the dump lacks.
 void try_missing_operands(const Question& question, Search& search);
 /// Returns whether a candidate with this name is of such a value.

@@ -44,6 +44,17 @@ std::vector<std::size_t> reordered(std::size_t size, std::int64_t length,
 void each_exchange(const Question& question, char letter, std::int64_t extent,
                    const std::function<void(Candidate, const std::vector<int>& held)>& with);
 
+/// What blocks of a contracted dim add of another place in a dim of the result.
+struct Misplaced {
+  std::string words;
+  int parameters = 0;
+  /// The index in the dim of what a block adds; from 0 to its extent after mod.
+  std::function<std::int64_t(std::int64_t own, int block)> from;
+};
+/// Returns what some of n blocks may add of a number of rows or tokens before, and each of its own
+/// part of a dim.
+std::vector<Misplaced> misplaced_blocks(char letter, std::int64_t extent, int n);
+
 /// Returns orders of heads (the head in each place): reversed, rotated, across groups.
 std::vector<std::pair<std::string, std::vector<int>>> head_orders(int heads);
 

@@ -27,7 +27,12 @@ std::vector<Axes> lists_of(const Torus& torus) {
   return lists;
 }
 
+bool is_weight(const bounds::Derivation& replay, const std::string& id) {
+  return replay.weights().contains(id);
+}
+
 bounds::IntervalTensor right_of(bounds::Derivation& replay, const std::string& id, bool raw) {
+  if (const auto weight = replay.weights().find(id)) return bounds::IntervalTensor(*weight);
   if (!raw) return replay.expected(id);
   std::optional<bounds::IntervalTensor> sum = replay.expected_raw(id);
   if (!sum)
@@ -39,23 +44,28 @@ bounds::IntervalTensor right_of(bounds::Derivation& replay, const std::string& i
 
 Question::Question(bounds::Derivation& replay, const Wrong& wrong)
     : replay_(&replay),
-      step_(std::make_shared<const Step>(replay, wrong.id, wrong.raw)),
+      of_weight_(is_weight(replay, wrong.id)),
+      step_(of_weight_ ? std::make_shared<const Step>(replay)
+                       : std::make_shared<const Step>(replay, wrong.id, wrong.raw)),
       id_(wrong.id),
-      place_(replay.place_of(wrong.id)),
+      place_(of_weight_ ? bounds::Derivation::Place{"", 0, wrong.id} : replay.place_of(wrong.id)),
       torus_(wrong.torus),
       layout_(wrong.layout.with_partial(Axes())),
       summed_(wrong.layout.partial()),
       raw_(wrong.raw),
-      operands_(step_->graph().of_keys() ? replay.operands(wrong.id) : step_->operands()),
+      operands_(step_->graph().of_keys() && !of_weight_ ? replay.operands(wrong.id)
+                                                        : step_->operands()),
       layouts_(wrong.layouts),
-      masked_any_(wrong.masked_any),
+      masked_any_(wrong.masked_any && !of_weight_),
       likely_(wrong.unlikely),
       sound_(wrong.sound),
       padding_(wrong.padding),
       values_(std::make_shared<std::map<std::string, bounds::IntervalTensor>>()),
       expected_(
           std::make_shared<const bounds::IntervalTensor>(right_of(replay, wrong.id, wrong.raw))),
-      format_(wrong.raw ? replay.declared(place_).unstored() : replay.format_at(place_)),
+      format_(of_weight_  ? NumberFormat::f32
+              : wrong.raw ? replay.declared(place_).unstored()
+                          : replay.format_at(place_)),
       shards_(wrong.shards),
       lists_(lists_of(wrong.torus)) {
   if (likely_)

@@ -51,8 +51,8 @@ struct Candidate {
   bool shared = false;
 };
 
-/// A wrong value, with all that a search for its fault needs. Chips are those whose shards the dump
-/// has; a whole value has one chip, number 0.
+/// A wrong value, or weight, with all that a search for its fault needs. Chips are those whose
+/// shards the dump has; a whole value has one chip, number 0.
 class Question {
  public:
   /// With a partial layout each shard is replaced by the sum over its group, a complete value.
@@ -93,6 +93,8 @@ class Question {
   const Shape& shape() const { return expected_->shape; }
   const Shape& local_shape() const { return local_; }
   std::size_t rank() const { return local_.size(); }
+  /// Returns whether this is no value but a weight, which no step makes.
+  bool of_weight() const { return of_weight_; }
   /// Returns whether the value is a contraction's sum before scales and biases.
   bool raw() const { return raw_; }
   /// Returns whether masked slots mean nothing.
@@ -179,6 +181,7 @@ class Question {
   void place_shards();
 
   bounds::Derivation* replay_;
+  bool of_weight_;
   std::shared_ptr<const Step> step_;
   std::shared_ptr<std::map<std::string, Step>> steps_ =
       std::make_shared<std::map<std::string, Step>>();

@@ -15,8 +15,9 @@ struct Row;
 using Edit = std::function<void(const Question& question, Search& search, const Row& row)>;
 
 /// When a fault is tried: before all others, which need not explain the value then; for each cut of
-/// a whole value too; once; or after all others, if none of them holds on all chips.
-enum class Stage { first, of_chips, once, last };
+/// a whole value too; once; after all others, if none of them holds on all chips; or, if none of
+/// what the dump lacks explains it either, last of all.
+enum class Stage { first, of_chips, once, last, missing };
 
 /// A fault: its kind, its detail, where it applies, its parameters, and the edit of the graph or of
 /// a layout that it is.
@@ -31,5 +32,7 @@ struct Row {
 
 /// Returns all faults, in the order in which they are tried.
 const std::vector<Row>& rows();
+/// Returns those of a weight that the dump shows.
+const std::vector<Row>& rows_of_weights();
 
 }  // namespace shardproof::diagnosis

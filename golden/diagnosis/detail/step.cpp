@@ -68,6 +68,9 @@ Step::Step(const bounds::Derivation& derivation, const std::string& id, bool raw
   }
 }
 
+Step::Step(const bounds::Derivation& derivation)
+    : derivation_(derivation), graph_(std::make_shared<const Graph>(derivation.weights())) {}
+
 /// Returns the line of a term of a parallel block's sum, which the model of keys does not name.
 TextLine Step::term() const {
   const bool attends = place_.name == "attn_out";
@@ -163,7 +166,7 @@ class Step::Run {
         evaluation_(lines_.text(), sizes_, math_, at_, before_) {
     for (const auto& [name, number] : change.numbers) sizes_.numbers[name] = number;
     math_.use(step.derivation_.threads());
-    const IntTensor& ids = step.derivation_.ids().at(plan_.name);
+    const IntTensor& ids = change.ids ? *change.ids : step.derivation_.ids().at(plan_.name);
     oracle::graph::Tokens tokens = oracle::graph::tokens_of(plan_, ids);
     // Caches of rows that go on from prefixes begin behind these.
     if (appends_)

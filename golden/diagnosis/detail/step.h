@@ -37,6 +37,8 @@ class Step {
   /// `derivation` outlives the step. `raw`: the step ends with the sum of products.
   Step(const bounds::Derivation& derivation, const std::string& id, bool raw,
        Unmasked unmasked = Unmasked::none);
+  /// A weight's, which no line makes.
+  explicit Step(const bounds::Derivation& derivation);
 
   const Graph& graph() const { return *graph_; }
   /// The step's lines, in order; the value's own is the last.
@@ -80,6 +82,7 @@ class Step {
     std::map<std::string, Tensor> weights = {};
     std::vector<std::pair<std::string, bounds::IntervalTensor>> values = {};
     std::optional<PassPlan> pass = std::nullopt;
+    std::optional<IntTensor> ids = std::nullopt;  ///< tokens of the pass
     std::optional<bounds::DeclaredArithmetic> declared = std::nullopt;
     std::map<std::string, double> numbers = {};
     Formulas formulas = {};                  ///< by the name of the line
@@ -103,7 +106,7 @@ class Step {
   Place place_;
   std::vector<TextLine> lines_;
   std::vector<std::string> operands_;
-  Unmasked unmasked_;
+  Unmasked unmasked_ = Unmasked::none;
   std::set<std::string> masks_;  // the lines that say what queries see
   bool in_loop_ = false, masked_ = false;
 };

@@ -11,7 +11,8 @@
 namespace shardproof::diagnosis {
 
 void Trial::try_change(Candidate candidate, const Step& step, const Question::Change& change) {
-  const bool any = change.pass || change.declared || change.other_pairs || change.sees ||
+  const bool any = change.pass || change.ids || change.declared || change.other_pairs ||
+                   change.sees ||
                    !(change.weights.empty() && change.values.empty() && change.numbers.empty() &&
                      change.formulas.empty());
   if (!any || !search_.wants(candidate)) return;
@@ -35,6 +36,13 @@ void Trial::try_value(Candidate candidate, bounds::IntervalTensor value) {
   search_.consider(std::move(candidate));
 }
 
+void Trial::try_values(Candidate candidate, Values values, bool masked) {
+  if (!search_.wants(candidate)) return;
+  Replaced replaced(q_);
+  for (auto& [id, value] : values) replaced.put(id, std::move(value), masked);
+  if (auto value = replaced.implied()) try_value(std::move(candidate), std::move(*value));
+}
+
 void Trial::try_sum(Candidate candidate, Contraction changed) {
   candidate.at = q_.logical([&q = q_, c = std::make_shared<const Contraction>(std::move(changed))](
                                 std::size_t g) { return c->at(g, q.declared()); });
@@ -45,6 +53,15 @@ void Trial::try_places(Candidate candidate, std::function<std::size_t(std::size_
   candidate.at = q_.logical(
       [&q = q_, from = std::move(from)](std::size_t g) { return q.expected_at(from(g)); });
   search_.consider(std::move(candidate));
+}
+
+std::string turned_operand(const Question& q) {
+  std::string id;
+  q.step().calls([&](const Expression& e) {
+    if (e.op == ModelOp::turn) id = q.step().operand(e.args[0].text).value_or("");
+    return false;
+  });
+  return id.empty() && !q.operands().empty() ? q.operands()[0] : id;
 }
 
 bool exponentiates(const Question& q) {
@@ -70,6 +87,13 @@ std::optional<std::pair<std::string, std::string>> mean_of(const Question& q) {
     return false;
   });
   return found;
+}
+
+std::string names_of(const Question& q, const std::vector<std::string>& ids) {
+  std::string names;
+  for (const std::string& id : ids)
+    names += (names.empty() ? "" : " and ") + q.replay().place_of(id).name;
+  return names;
 }
 
 bool is_cache(const Question& q, const std::string& id) {
@@ -135,15 +159,27 @@ bounds::IntervalTensor rounded_or_not(const bounds::IntervalTensor& value,
 }
 
 bounds::IntervalTensor Replaced::expected(const std::string& id) {
+  const auto changed = changes_.find(id);
+  Question::Change change = changed != changes_.end() ? changed->second : Question::Change{};
+  change.with_masked = masked_;
   return q_.step_of(id).under(
-      {.with_masked = masked_}, [this](const std::string& of) -> const auto& { return value(of); });
+      change, [this](const std::string& of) -> const auto& { return value(of); });
+}
+
+std::optional<bounds::IntervalTensor> Replaced::implied() {
+  try {
+    return expected(q_.id());
+  } catch (const Error& e) {
+    if (e.label() != "bounds_c1" && e.label() != "oracle_graph") throw;
+    return std::nullopt;
+  }
 }
 
 bool Replaced::follows(const std::string& id) {
   if (const auto known = follows_.find(id); known != follows_.end()) return known->second;
   const bounds::Derivation& replay = q_.replay();
   const bounds::Derivation::Place place = replay.place_of(id);
-  bool any = false;
+  bool any = changes_.contains(id);
   if (!replay.dumped(id) && place.pass == q_.place().pass)
     for (const std::string& of : operands_of(q_, id))
       any = any || values_.contains(of) || follows(of);
@@ -270,8 +306,7 @@ bool right_if_declared(const Question& q, const Places& places) {
   return used;
 }
 
-bool follows(const Question& q, const std::string& id,
-             const std::vector<std::pair<std::string, bounds::IntervalTensor>>& values) {
+bool follows(const Question& q, const std::string& id, const Values& values) {
   if (!q.replay().dumped(id)) return false;
   Replaced other(q);
   for (const auto& [of, value] : values) other.put(of, value);

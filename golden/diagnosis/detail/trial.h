@@ -24,6 +24,11 @@ Candidate candidate(const Row& row, const Words&... words) {
           .parameters = row.parameters};
 }
 
+/// Values by their ids.
+using Values = std::vector<std::pair<std::string, bounds::IntervalTensor>>;
+/// Returns the names of these values: "q_rot and k_rot".
+std::string names_of(const Question& question, const std::vector<std::string>& ids);
+
 /// Tries candidates of a wrong value.
 class Trial {
  public:
@@ -39,6 +44,8 @@ class Trial {
   std::optional<bounds::IntervalTensor> value_under(const Step& step,
                                                     const Question::Change& change) const;
   void try_value(Candidate candidate, bounds::IntervalTensor value);
+  /// Tries what follows if others have these values; `masked`: also where masks hide them.
+  void try_values(Candidate candidate, Values values, bool masked = false);
   /// Tries the value of another contraction.
   void try_sum(Candidate candidate, Contraction changed);
   /// Tries the right value with its elements moved: element g holds what belongs at from(g).
@@ -53,6 +60,8 @@ class Trial {
 
 /// Returns whether an op is an activation function.
 bool is_activation(ModelOp op);
+/// Returns the id of the operand that the step turns; "" if it reads none.
+std::string turned_operand(const Question& question);
 /// Returns whether the step has an exponential of each slot.
 bool exponentiates(const Question& question);
 /// Returns the ids of what a mean weighs by and of what it is divided by; nullopt if it is no mean.
@@ -87,23 +96,29 @@ class Replaced {
     values_[id] = std::move(value);
     if (masked) masked_.insert(id);
   }
+  /// The value is what follows under a change of its step.
+  void change(const std::string& id, Question::Change change) { changes_[id] = std::move(change); }
   /// Returns what the operands of a value imply; those that the dump lacks follow in turn.
   bounds::IntervalTensor expected(const std::string& id);
+  /// Returns a value: its replacement, or if the dump lacks it what follows.
+  const bounds::IntervalTensor& value(const std::string& id);
+  /// Returns what the operands of the question's value imply; nullopt if a line on the way is not
+  /// evaluated by itself.
+  std::optional<bounds::IntervalTensor> implied();
 
  private:
-  const bounds::IntervalTensor& value(const std::string& id);
   /// Returns whether a value that the dump lacks is computed from a replaced one.
   bool follows(const std::string& id);
 
   const Question& q_;
   std::map<std::string, bounds::IntervalTensor> values_;
+  std::map<std::string, Question::Change> changes_;
   std::map<std::string, bool> follows_;
   std::set<std::string> masked_;
 };
 
 /// Returns whether a value follows once `values` replace the dump's own; false if not dumped.
-bool follows(const Question& question, const std::string& id,
-             const std::vector<std::pair<std::string, bounds::IntervalTensor>>& values);
+bool follows(const Question& question, const std::string& id, const Values& values);
 
 /// Returns whether every element of a dumped value may round from `expected`.
 bool holds(const Question& question, const std::string& id, const bounds::IntervalTensor& expected);

@@ -54,7 +54,7 @@ std::optional<diagnosis::Wrong> wrong_value(const DumpedValue& dumped, const Val
   const Subject& s = dumped.subject;
   const bool raw = s.meaning == Meaning::raw;
   // Among sums before their scale, only products with a matrix are replayed.
-  const bool known = s.meaning == Meaning::checkpoint ||
+  const bool known = s.meaning == Meaning::checkpoint || s.meaning == Meaning::weight ||
                      (raw && (s.name == "logits" || value_row(s.name, rows)->acc));
   if (!known || s.last || !dumped.complete()) return std::nullopt;
   diagnosis::Wrong wrong{

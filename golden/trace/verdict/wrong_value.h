@@ -12,8 +12,8 @@ namespace shardproof::dump {
 /// Converts a value for the diagnosis: in the model's units, with dims and elements in the model's
 /// order. If the writer's padding or order of heads or channels means that a chip does not hold a
 /// block of the model's value, the result is the whole value, without chips. Returns nullopt if the
-/// value is neither a checkpoint nor the S of a product, or is incomplete. `rows`: of a text's
-/// model.
+/// value is neither a checkpoint, a weight nor the S of a product, or is incomplete. `rows`: of a
+/// text's model.
 std::optional<diagnosis::Wrong> wrong_value(const DumpedValue& dumped, const Values& values,
                                             const Torus& torus, const ModelRows* rows = nullptr);
 

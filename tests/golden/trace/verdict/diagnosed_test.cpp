@@ -52,6 +52,16 @@ TEST_F(Diagnosed, ZerosInAllLayersAreNeverWritten) {
   EXPECT_EQ(all[0].fault + ": " + all[0].detail, "never written: zeros");
 }
 
+TEST_F(Diagnosed, WeightsThatTheDumpShows) {
+  dump::Dump d = run.trace(values, "f32");
+  run.add(d, written("layer1.w_out", "FE", *run.weights().at("layer0.w_out")),
+          Mesh::parse("x y z", run.source_case.torus), nullptr);
+  const auto all = said(d, "layer1.w_out");
+  ASSERT_EQ(all.size(), 1U) << text(all);
+  EXPECT_EQ(all[0].fault + ": " + all[0].detail,
+            "another layer's weight: layer0.w_out in place of layer1.w_out");
+}
+
 /// What decode.1 alone would be, its next step is not.
 TEST_F(Diagnosed, LaterPassesAreAsked) {
   const Tensor &c = *run.weights().at("rope_cos"), &s = *run.weights().at("rope_sin");
