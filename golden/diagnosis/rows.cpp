@@ -190,6 +190,7 @@ const std::vector<Row>& rows() {
   constexpr Stage kOfChips = Stage::of_chips;
   static const std::vector<Row> kRows{
       {"never written", "", 0, any, try_never_written, Stage::first},
+      {"split and concat swapped", "", 0, any, try_all_to_all, kOfChips},
       {"another chip's block", "", 0, any, try_blocks, kOfChips},
       {"partial sum missing", "", 0, sums, try_sums, kOfChips},
       {"local statistics", "", 0, norm_of_operand, try_statistics, kOfChips},

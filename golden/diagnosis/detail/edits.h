@@ -92,6 +92,7 @@ Edit tables_in_bf16();
 // Faults that are many candidates each: of layouts, contractions, addends, caches, heads.
 
 void try_never_written(const Question& question, Search& search, const Row& row);
+void try_all_to_all(const Question& question, Search& search, const Row& row);
 void try_blocks(const Question& question, Search& search, const Row& row);
 void try_weight_blocks(const Question& question, Search& search, const Row& row);
 void try_sums(const Question& question, Search& search, const Row& row);
