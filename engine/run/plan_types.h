@@ -44,7 +44,9 @@ ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int
 ValueTypes check(const Program& program, const ModelConfig& model, const Torus& torus,
                  const PassExtents& pass, Findings& findings);
 
-/// Type-checks every program of the plan for all shapes it will run with. Throws the first finding.
+/// Type-checks every program of the plan for all shapes it will run with, then what each hands to
+/// the next: "program_c7" (the next one declares another layout of it, or is handed no such cache).
+/// Throws the first finding.
 PlanTypes check(const RunPlan& plan);
 /// Type-checks every program of the plan, with findings in place of Errors; returns nullopt if
 /// there are any. A fault of a step is found once, in the first of the passes that run the program.

@@ -84,29 +84,6 @@ Operator other_order(std::string_view name, std::string_view fault_class, std::s
   return row;
 }
 
-/// The extents of a shard's dims before, of and after `dim`.
-struct Extents3 {
-  std::int64_t outer = 1, own = 1, inner = 1;
-};
-Extents3 around(const Shape& local, std::size_t dim) {
-  Extents3 e;
-  for (std::size_t d = 0; d < local.size(); ++d)
-    (d < dim ? e.outer : d == dim ? e.own : e.inner) *= local[d];
-  return e;
-}
-
-/// Each chip's own rows along a dim in another order: row r becomes row order(r, n).
-template <class Order>
-void order_rows(Sharded& placed, char letter, Order&& order) {
-  const auto dim = placed.layout().find(letter);
-  if (!dim) return;
-  const Extents3 e = around(placed.local(), *dim);
-  shuffle(placed, [&](std::int64_t i) {
-    const std::int64_t inner = i % e.inner, row = i / e.inner % e.own, outer = i / e.inner / e.own;
-    return (outer * e.own + order(row, e.own)) * e.inner + inner;
-  });
-}
-
 /// The dims of a weight of which a chip has at least `least` rows.
 Strings dims_with_rows(const Place& place, const Wanted& wanted, std::int64_t least) {
   Strings all;
