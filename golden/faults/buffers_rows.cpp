@@ -1,4 +1,4 @@
-// Faults of buffers: stale ones, replicas that part, blocks joined along another dim.
+// Faults of buffers: stale ones, replicas that differ, blocks joined along another dim.
 #include <algorithm>
 #include <bit>
 
@@ -37,7 +37,7 @@ std::vector<Operator> of_stale_buffers() {
   std::vector<Operator> rows;
   rows.push_back({.name = "stale-pass",
                   .fault_class = "M13",
-                  .what = "a collective's buffer still holds the pass before",
+                  .what = "a collective's buffer still holds the previous pass",
                   .parameters = steps_where([](const Place& place) {
                     return is_buffer(place) && runs_again(place) && varies(place) &&
                            runs_in_each_pass(place);
@@ -45,7 +45,7 @@ std::vector<Operator> of_stale_buffers() {
                   .result = [] { return stale(Before::pass, false); }});
   rows.push_back({.name = "stale-layer",
                   .fault_class = "M13",
-                  .what = "a collective's buffer still holds the layer before: of a weight, a "
+                  .what = "a collective's buffer still holds the previous layer: of a weight, a "
                           "prefetch that came too early",
                   .parameters = steps_where([](const Place& place) {
                     return is_buffer(place) && place.program.of_layer() &&
@@ -54,7 +54,7 @@ std::vector<Operator> of_stale_buffers() {
                   .result = [] { return stale(Before::layer, false); }});
   rows.push_back({.name = "half-arrived",
                   .fault_class = "M13",
-                  .what = "on one chip half of a collective's buffer still holds the pass before",
+                  .what = "on one chip half of a collective's buffer still holds the previous pass",
                   .parameters = steps_where([](const Place& place) {
                     return is_buffer(place) && runs_again(place) && varies(place) &&
                            runs_in_each_pass(place);

@@ -99,7 +99,7 @@ std::vector<Operator> of_arrived_caches() {
                   }});
   rows.push_back({.name = "hand-over-layer-off",
                   .fault_class = "M15",
-                  .what = "a layer is handed the caches of the layer before",
+                  .what = "a layer is handed the caches of the previous layer",
                   .cases = "hand-over",
                   .parameters = steps_where([](const Place& place) {
                     return ends_hand_over(place) && place.source_case().model.layers > 1;

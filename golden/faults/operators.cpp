@@ -32,7 +32,7 @@ const Operator& find_operator(std::string_view name) {
   }
   const std::string near = nearest(std::string(name), names);
   throw Error("faults_only",
-              fmt::format("there is no operator '{}'{}", name,
+              fmt::format("unknown operator '{}'{}", name,
                           near.empty() ? "" : fmt::format(", did you mean {}?", near)));
 }
 

@@ -12,7 +12,7 @@ namespace {
 using Strings = std::vector<std::string>;
 using Wanted = std::function<bool(const Place&)>;
 
-WeightKind kind_of(const Place& place) { return weight_row(place.site.value)->kind; }
+WeightKind kind_of(const Place& place) { return place.weight().kind; }
 bool is_matrix(const Place& place) { return kind_of(place) == WeightKind::matrix; }
 bool is_scale(const Place& place) { return kind_of(place) == WeightKind::scale; }
 bool is_vector(const Place& place) {
@@ -170,8 +170,7 @@ std::vector<Operator> of_matrices() {
                   .what = "layer 1 loads what belongs to layer 0",
                   .parameters =
                       [](const Place& place) {
-                        return place.is_weight() && is_matrix(place) &&
-                                       weight_row(place.site.value)->per_layer &&
+                        return place.is_weight() && is_matrix(place) && place.weight().per_layer &&
                                        place.source_case().model.layers > 1
                                    ? Strings{"-"}
                                    : Strings{};
@@ -230,7 +229,7 @@ std::vector<Operator> of_placed_scales() {
                   .parameters =
                       [](const Place& place) {
                         return place.is_weight() && kind_of(place) == WeightKind::gain &&
-                                       weight_row(place.site.value)->per_layer
+                                       place.weight().per_layer
                                    ? Strings{"-"}
                                    : Strings{};
                       },
@@ -271,7 +270,7 @@ std::vector<Operator> of_placed_scales() {
                   .parameters =
                       [](const Place& place) {
                         return place.is_weight() && is_matrix(place) &&
-                                       weight_row(place.site.value)->dims.starts_with('H') &&
+                                       place.weight().dims.starts_with('H') &&
                                        place.source_case().pad_heads > 0
                                    ? Strings{"-"}
                                    : Strings{};
@@ -312,7 +311,8 @@ std::vector<Operator> of_tables() {
            [is_table](const Place& place) { return is_table(place) ? Strings{"-"} : Strings{}; },
        .weight = [](const std::string&) -> WeightEdit {
          return [](const Case&, int, Sharded& placed) {
-           order_rows(placed, 'J', [](std::int64_t r, std::int64_t n) { return (r + 1) % n; });
+           order_rows(placed, placed.layout().dims()[1].letter,
+                      [](std::int64_t r, std::int64_t n) { return (r + 1) % n; });
          };
        }});
   rows.push_back(
@@ -323,7 +323,7 @@ std::vector<Operator> of_tables() {
            [is_table](const Place& place) { return is_table(place) ? Strings{"-"} : Strings{}; },
        .weight = [](const std::string&) -> WeightEdit {
          return [](const Case&, int, Sharded& placed) {
-           order_rows(placed, 'P',
+           order_rows(placed, placed.layout().dims()[0].letter,
                       [](std::int64_t r, std::int64_t n) { return std::min(r + 1, n - 1); });
          };
        }});

@@ -73,38 +73,42 @@ TEST(FaultStudy, OfOneCaseNamesAMutant) {
 }
 
 TEST(OtherChecks, HaveTheirUsualNumbers) {
+  // Sums of few small integers, and square roots of their squares: all exact in f64.
   const std::vector<float> b{1, 2, 3, 4};
   const Distances same = distances(b, b);
   EXPECT_TRUE(same.allclose);
-  EXPECT_NEAR(same.cosine, 1, 1e-15);
-  EXPECT_NEAR(same.pcc, 1, 1e-15);
-  EXPECT_NEAR(same.relative, 0, 1e-15);
+  EXPECT_EQ(same.cosine, 1);
+  EXPECT_EQ(same.pcc, 1);
+  EXPECT_EQ(same.relative, 0);
   // A factor is nothing to cosine and PCC, an offset nothing to PCC.
   const Distances twice = distances({2, 4, 6, 8}, b);
   EXPECT_FALSE(twice.allclose);
-  EXPECT_NEAR(twice.cosine, 1, 1e-15);
-  EXPECT_NEAR(twice.pcc, 1, 1e-15);
-  EXPECT_NEAR(twice.relative, 1 - 2 * 60.0 / 150, 1e-12);
-  EXPECT_NEAR(distances({11, 12, 13, 14}, b).pcc, 1, 1e-12);
+  EXPECT_EQ(twice.cosine, 1);
+  EXPECT_EQ(twice.pcc, 1);
+  EXPECT_EQ(twice.relative, 1 - 2 * 60.0 / 150);
+  EXPECT_EQ(distances({11, 12, 13, 14}, b).pcc, 1);
   EXPECT_TRUE(distances({1, 2, 3, 4.00003F}, b).allclose);
   EXPECT_FALSE(distances({1, 2, 3, 4.00005F}, b).allclose);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Distances broken = distances({1, 2, nan, 4}, b);
   EXPECT_FALSE(broken.allclose);
-  EXPECT_LT(broken.cosine, 0.99);
-  EXPECT_LT(broken.pcc, 0.99);
-  EXPECT_GT(broken.relative, 1e-3);
-  EXPECT_LT(distances({0, 0, 0, 0}, b).cosine, 0.99);
+  EXPECT_EQ(broken.cosine, 0);
+  EXPECT_EQ(broken.pcc, 0);
+  EXPECT_EQ(broken.relative, 1);
+  EXPECT_EQ(distances({0, 0, 0, 0}, b).cosine, 0);
 }
 
 TEST(OtherChecks, KlIsThatOfTheDistributions) {
   EXPECT_EQ(mean_kl({0, 1}, {0, 1}, 2, 1.0), 0);
-  const double p = 1 / (1 + std::exp(1.0)), q = 0.5;
-  EXPECT_NEAR(mean_kl({0, 0}, {0, 1}, 2, 1.0),
-              p * std::log(p / q) + (1 - p) * std::log((1 - p) / q), 1e-12);
+  // Of (1/2, 1/2) and, as exp(-1000) is 0 in f64, (1, exp(-1000)): the logarithms are 0 and -1000.
+  const double far = mean_kl({0, -1000}, {0, 0}, 2, 1.0);
+  EXPECT_DOUBLE_EQ(far, 500 - std::log(2.0));
+  // Not the other way round: (1, 0) of (1/2, 1/2).
+  EXPECT_DOUBLE_EQ(mean_kl({0, 0}, {0, -1000}, 2, 1.0), std::log(2.0));
   // Of a row and one that is equal: half of it.
-  EXPECT_NEAR(mean_kl({0, 0, 3, 5}, {0, 1, 3, 5}, 2, 1.0), mean_kl({0, 0}, {0, 1}, 2, 1.0) / 2,
-              1e-12);
+  EXPECT_EQ(mean_kl({0, -1000, 3, 5}, {0, 0, 3, 5}, 2, 1.0), far / 2);
+  // A unit is a factor of all logits.
+  EXPECT_EQ(mean_kl({0, -500}, {0, 0}, 2, 2.0), far);
 }
 
 }  // namespace
