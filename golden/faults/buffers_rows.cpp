@@ -29,6 +29,14 @@ bool runs_in_each_pass(const Place& place) {
   return place.site.phase == "decode" ||
          (place.site.program != "head" && place.site.program != "sample");
 }
+/// Some layer and the one after it have the step; in the hand-over all have.
+bool runs_in_next_layer(const Place& place) {
+  const std::int64_t layers = place.source_case().model.layers;
+  if (place.site.program == kHandOverProgram) return layers > 1;
+  for (std::int64_t l = 1; l < layers; ++l)
+    if (place.in_layer(l - 1) && place.in_layer(l)) return true;
+  return false;
+}
 /// A weight is the same in each pass.
 bool varies(const Place& place) { return place.op().results[0].role.kind != Role::Kind::weight; }
 
@@ -49,7 +57,7 @@ std::vector<Operator> of_stale_buffers() {
                           "prefetch that came too early",
                   .parameters = steps_where([](const Place& place) {
                     return is_buffer(place) && place.program.of_layer() &&
-                           place.source_case().model.layers > 1;
+                           runs_in_next_layer(place);
                   }),
                   .result = [] { return stale(Before::layer, false); }});
   rows.push_back({.name = "half-arrived",

@@ -47,6 +47,12 @@ bool has_site(const Program& program, const Site& site) {
 
 }  // namespace
 
+bool Place::in_layer(std::int64_t layer) const {
+  const PhasePrograms& phase =
+      typed.plan.programs(site.phase == "decode" ? Phase::decode : Phase::prefill);
+  return has_site(phase.layer_program(layer), site);
+}
+
 const WeightRow& Place::weight() const {
   return *weight_row(site.value, source_case().model.rows.get());
 }

@@ -27,6 +27,8 @@ struct Place {
     return is_weight() ? program.inputs.at(index) : op().results[0];
   }
   const Type& type_of(const std::string& value) const { return types->at(value); }
+  /// Whether the program of a layer has the step, or reads the weight.
+  bool in_layer(std::int64_t layer) const;
   /// The registry's row of a weight.
   const WeightRow& weight() const;
   /// The shape of a chip's shard of a value.

@@ -171,7 +171,8 @@ std::vector<Operator> of_matrices() {
                   .parameters =
                       [](const Place& place) {
                         return place.is_weight() && is_matrix(place) && place.weight().per_layer &&
-                                       place.source_case().model.layers > 1
+                                       place.source_case().model.layers > 1 && place.in_layer(0) &&
+                                       place.in_layer(1)
                                    ? Strings{"-"}
                                    : Strings{};
                       },

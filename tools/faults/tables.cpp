@@ -228,7 +228,7 @@ FaultTable classes_table() {
 
 FaultTable size_table(const faults::SizeCurve& curve) {
   FaultTable table{
-      fmt::format("{}, {}: seen at so many sites, in percent", curve.what, curve.format),
+      fmt::format("{}, {}: seen, in percent of these steps", curve.what, curve.format),
       {"size", "exact", "bounds", "tokens", "top-5", "KL"},
       {}};
   // Of logits and tokens, then of any named value.

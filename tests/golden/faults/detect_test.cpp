@@ -42,6 +42,7 @@ TEST(FaultDetectors, SayWhatTheyAreFor) {
       {"ws2d:heads", "plain", "lose-a-part", "decode.layer.kr", "first", "--efb"},
       // A well-typed program on well-placed operands: only what is compared with the model sees it.
       {"ws2d:heads", "plain", "next-shard", "weights.layer.wq", "H", "--ef-"},
+      {"ws2d:heads", "plain", "weight-of-other-layer", "weights.layer.wq", "-", "--ef-"},
       {"ws2d:batch", "plain", "weights-exchanged", "prefill.layer.k", "-", "--ef-"},
       // What rounds is nothing in a field.
       {"ws2d:heads", "plain", "parts-in-bf16", "prefill.layer.y", "-", "--e-b"},
@@ -160,8 +161,9 @@ TEST(FaultStudy, OfATextLeavesNoneOfAnyClass) {
     EXPECT_GT(study.mutants.size(), 500U) << text;
     std::set<std::string> sites;
     for (const Planned& one : study.mutants) sites.insert(one.mutant.site.to_string());
-    // Of the second kind of layer too, and of a weight that its file calls otherwise or not.
     EXPECT_TRUE(sites.contains("weights.layer.wq")) << text;
+    // Of the second kind of layer alone.
+    EXPECT_EQ(sites.contains("weights.layer.w_router"), std::string_view(text) == "experts");
     draw(study, 26, 5);
     OracleMemo memo;
     std::set<std::string_view> classes;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "golden/faults/others.h"
+#include "golden/faults/smallest.h"
 
 namespace shardproof::faults {
 namespace {
@@ -70,6 +71,55 @@ TEST(FaultStudy, OfOneCaseNamesAMutant) {
     EXPECT_EQ(found.mutant.to_string(), one.mutant.to_string());
   }
   EXPECT_THROW(of_one_case(study, {&find_operator("ring-sign"), Site::parse("a.b.c"), "-"}), Error);
+}
+
+TEST(FaultSizes, AreTriedInAllStepsOfACaseOrTwoOfEach) {
+  std::vector<TypedPlan> plans;
+  for (const char* strategy : {"ws1d:heads", "ws1d:batch", "ws2d:batch", "dp"})
+    plans.push_back(make_typed_plan(cases_of(Strategy::parse(strategy)).at(0).source_case));
+  const std::vector<SizeSite> of_four = sites_of_sizes(plans, NumberFormat::f32);
+  ASSERT_EQ(of_four.size(), 8U);
+  std::set<std::string> values;
+  for (std::size_t i = 0; i < of_four.size(); ++i) {
+    EXPECT_EQ(of_four[i].of_case, i / 2);
+    values.insert(of_four[i].site.value);
+  }
+  EXPECT_GE(values.size(), 6U);
+  plans.resize(1);
+  const std::vector<SizeSite> all = sites_of_sizes(plans, NumberFormat::f32);
+  const std::vector<SizeSite> stored = sites_of_sizes(plans, NumberFormat::bf16);
+  std::size_t steps = 0;
+  for (const Op& op : plans[0].plan.prefill.layer.ops)
+    steps += op.results.size() == 1 && op.kind != OpKind::append ? 1 : 0;
+  EXPECT_GT(all.size(), stored.size());
+  EXPECT_LE(all.size(), steps);
+  for (const SizeSite& one : stored)
+    EXPECT_FALSE(plans[0].plan.prefill.layer.declared(one.site.value).layout.is_partial())
+        << one.site.value;
+}
+
+TEST(FaultSizes, GrowUntilTheyAreSeen) {
+  const Case c = parse_case(
+      "torus=2x1x1 prefill=ws1d:heads batch=1 prompt=2 gen=1 "
+      "model=palm-tiny,layers=1,E=8,F=8,H=4,Q=4,V=8,positions=4");
+  OracleMemo memo;
+  const std::vector<SizeCurve> curves =
+      smallest_effects({{std::string(kOwnCase), "ws1d:heads", c}}, memo, 2);
+  ASSERT_EQ(curves.size(), 6U);
+  for (const SizeCurve& curve : curves) {
+    SCOPED_TRACE(curve.what + " in " + curve.format);
+    ASSERT_GT(curve.sizes.size(), 3U);
+    // The right run is silent, and the largest change is seen at each step; allclose says of right
+    // runs what it says of faults.
+    const SizeSeen &none = curve.sizes.front(), &most = curve.sizes.back();
+    EXPECT_EQ(none.size, "none");
+    EXPECT_EQ(none.exact + none.bounds, 0);
+    EXPECT_GT(none.sites, 3);
+    EXPECT_EQ(most.sites, none.sites);
+    EXPECT_EQ(most.exact, most.sites);
+    EXPECT_EQ(most.bounds, most.sites);
+    for (const SizeSeen& one : curve.sizes) EXPECT_EQ(one.sites, none.sites) << one.size;
+  }
 }
 
 TEST(OtherChecks, HaveTheirUsualNumbers) {
