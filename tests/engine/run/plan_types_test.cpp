@@ -14,7 +14,7 @@
 namespace shardproof {
 namespace {
 
-const std::string kLine = "torus=2x1x3 model=palm-tiny,K=6 batch=6 ";
+const std::string kLine = "torus=2x1x3 model=palm-tiny,K=6 ";
 
 RunPlan typed_plan_of(const std::string& line) { return make_plan(parse_case(kLine + line)); }
 
@@ -175,13 +175,12 @@ struct Mismatch {
   const char* message;  ///< "" if it is legal
 };
 
-void declare(Program& program, const std::string& role, const std::string& layout) {
-  for (ValueDecl& input : program.inputs)
-    if (input.role.to_string() == role) input.layout = Layout::parse(layout);
+Extents extents(const RunPlan& plan) {
+  return extents_of(plan.placed, plan.passes.batch(), 1, plan.passes.prefix());
 }
 
 TEST(PlanTypes, AreNoneWhereWhatIsHandedOverIsTakenOtherwise) {
-  const std::string two = "gen=3 prefill=ws2d:batch decode=wg-x:natural batch=6 ";
+  const std::string two = "gen=3 prefill=ws2d:batch decode=wg-x:natural ";
   const std::string prefixes = two + "prompt=9 chunk=2 prefix=5:3 ";
   const std::string split = two + "decode_torus=1x2x3 ";
   const std::vector<Mismatch> rows{
@@ -191,7 +190,8 @@ TEST(PlanTypes, AreNoneWhereWhatIsHandedOverIsTakenOtherwise) {
       // The moves left out: each program by itself is well typed.
       {two.c_str(),
        [](RunPlan& plan) {
-         plan.hand_over = hand_over(plan.prefill.cache, plan.prefill.cache, {}, plan.prefill.torus);
+         plan.hand_over =
+             hand_over(plan.prefill.cache, plan.prefill.cache, extents(plan), plan.prefill.torus);
        },
        "decode.1",
        "decode.1.layer0.k_old: declared B_xMK_zyQ, but hand_over hands over B_zyxMKQ as 'previous "
@@ -199,30 +199,34 @@ TEST(PlanTypes, AreNoneWhereWhatIsHandedOverIsTakenOtherwise) {
       // A layout that the prefill does not leave caches in.
       {two.c_str(),
        [](RunPlan& plan) {
-         plan.hand_over = hand_over(plan.decode.cache, plan.decode.cache, {}, plan.prefill.torus);
+         plan.hand_over =
+             hand_over(plan.decode.cache, plan.decode.cache, extents(plan), plan.prefill.torus);
        },
        "prefill.c0", "but prefill layer hands over B_zyxMKQ as 'k_cache'"},
       // To another torus caches arrive as they are taken.
       {split.c_str(),
        [](RunPlan& plan) {
-         plan.hand_over = hand_over(plan.decode.cache, plan.decode.cache, {}, plan.decode.torus);
+         plan.hand_over =
+             hand_over(plan.decode.cache, plan.decode.cache, extents(plan), plan.decode.torus);
        },
        "", ""},
       {split.c_str(),
        [](RunPlan& plan) {
-         plan.hand_over = hand_over(plan.prefill.cache, plan.prefill.cache, {}, plan.decode.torus);
+         plan.hand_over =
+             hand_over(plan.prefill.cache, plan.prefill.cache, extents(plan), plan.decode.torus);
        },
        "decode.1", "hand_over hands over B_zyxMKQ as 'previous k_cache'"},
       {prefixes.c_str(),
        [](RunPlan& plan) {
-         plan.prefix_to_decode = prefix_to_decode(
-             plan.prefill.prefix_cache, plan.prefill.prefix_cache, {}, plan.prefill.torus);
+         plan.prefix_to_decode =
+             prefix_to_decode(plan.prefill.prefix_cache, plan.prefill.prefix_cache, extents(plan),
+                              plan.prefill.torus);
        },
        "decode.1", "prefix_to_decode hands over"},
       {two.c_str(), [](RunPlan& plan) { plan.hand_over.outputs.pop_back(); }, "decode.1",
        "hand_over hands over nothing as 'previous v_cache'"},
       // Inside of a pass.
-      {two.c_str(), [](RunPlan& plan) { declare(plan.decode.head, "out", "BLE"); }, "decode.1",
+      {two.c_str(), [](RunPlan& plan) { plan.decode.head = plan.prefill.head; }, "decode.1",
        "but decode layer hands over"}};
   for (const Mismatch& row : rows) {
     RunPlan plan = typed_plan_of(row.keys);
@@ -244,8 +248,9 @@ TEST(PlanTypes, AreNoneWhereWhatIsHandedOverIsTakenOtherwise) {
 }
 
 TEST(PlanTypes, SayOfAllHandOversThatAreTakenOtherwise) {
-  RunPlan plan = typed_plan_of("gen=3 prefill=ws2d:batch decode=wg-x:natural batch=6");
-  plan.hand_over = hand_over(plan.prefill.cache, plan.prefill.cache, {}, plan.prefill.torus);
+  RunPlan plan = typed_plan_of("gen=3 prefill=ws2d:batch decode=wg-x:natural");
+  plan.hand_over =
+      hand_over(plan.prefill.cache, plan.prefill.cache, extents(plan), plan.prefill.torus);
   Findings all(Findings::Until::all);
   EXPECT_FALSE(check(plan, all));
   EXPECT_EQ(all.all().size(), 2U);  // keys and values, though each layer has them

@@ -90,7 +90,7 @@ TEST(FaultSizes, AreTriedInAllStepsOfACaseOrTwoOfEach) {
   const std::vector<SizeSite> stored = sites_of_sizes(plans, NumberFormat::bf16);
   std::size_t steps = 0;
   for (const Op& op : plans[0].plan.prefill.layer.ops)
-    steps += op.results.size() == 1 && op.kind != OpKind::append ? 1 : 0;
+    if (op.results.size() == 1 && op.kind != OpKind::append) ++steps;
   EXPECT_GT(all.size(), stored.size());
   EXPECT_LE(all.size(), steps);
   for (const SizeSite& one : stored)
