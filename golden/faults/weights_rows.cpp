@@ -244,8 +244,10 @@ std::vector<Operator> of_placed_scales() {
                   .cases = "base2",
                   .parameters =
                       [](const Place& place) {
-                        return place.is_weight() && place.site.value == "w_gate" ? Strings{"-"}
-                                                                                 : Strings{};
+                        return place.is_weight() && place.site.value == "w_gate" &&
+                                       place.declared().layout.find('F')
+                                   ? Strings{"-"}
+                                   : Strings{};
                       },
                   .weight = [](const std::string&) -> WeightEdit {
                     return [](const Case&, int, Sharded& placed) {
