@@ -227,10 +227,9 @@ FaultTable classes_table() {
 }
 
 FaultTable size_table(const faults::SizeCurve& curve) {
-  FaultTable table{
-      fmt::format("{}, {}: seen, in percent of these steps", curve.what, curve.format),
-      {"size", "exact", "bounds", "tokens", "top-5", "KL"},
-      {}};
+  FaultTable table{fmt::format("{}, {}: seen, in percent of these steps", curve.what, curve.format),
+                   {"size", "exact", "bounds", "tokens", "top-5", "KL"},
+                   {}};
   // Of logits and tokens, then of any named value.
   const std::vector<std::size_t> of_logits{0, 1, 6}, of_values{2, 3, 4, 5};
   for (const std::size_t i : of_values) table.head.emplace_back(faults::other_check_names()[i]);
