@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "engine/run/detail/handed_values.h"
 #include "engine/run/detail/type_check.h"
 #include "engine/run/dim_padding.h"
 #include "weights/base/error.h"
@@ -97,6 +98,7 @@ std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings) {
     types.prefix_hand_over = of_caches(plan.prefix_hand_over, prefixed, plan.prefill.torus);
     types.prefix_to_decode = of_caches(plan.prefix_to_decode, prefilled, torus);
   }
+  if (findings.all().empty()) check_handed_values(plan, findings);
   if (!findings.all().empty()) return std::nullopt;
   return types;
 }

@@ -44,10 +44,10 @@ ValueTypes check(const Program& program, const Case& c, std::int64_t L, std::int
 ValueTypes check(const Program& program, const ModelConfig& model, const Torus& torus,
                  const PassExtents& pass, Findings& findings);
 
-/// Type-checks every program of the plan for all shapes it will run with. Throws the first finding.
+/// Type-checks a plan as below. Throws the first finding.
 PlanTypes check(const RunPlan& plan);
-/// Type-checks every program of the plan, with findings in place of Errors; returns nullopt if
-/// there are any. A fault of a step is found once, in the first of the passes that run the program.
+/// Type-checks each program for all its shapes, then what it hands to the next ("program_c7").
+/// Returns nullopt if there are findings; a fault of a step is found once, in its first pass.
 std::optional<PlanTypes> check(const RunPlan& plan, Findings& findings);
 
 /// A plan and its types, computed once for all users. A plan that was changed is typed again by

@@ -128,7 +128,7 @@ std::vector<Operator> of_positions() {
                   .parameters =
                       [](const Place& place) {
                         return !place.is_weight() && is_rope(place.op().kind) &&
-                                       place.site.phase == "decode" &&
+                                       place.site.phase == "decode" && !full_rows(place) &&
                                        place.local(place.op().args[1])[0] > 1
                                    ? Strings{"-"}
                                    : Strings{};
@@ -321,7 +321,7 @@ std::vector<Operator> of_caches() {
                   .parameters =
                       [](const Place& place) {
                         return !place.is_weight() && place.op().kind == OpKind::append &&
-                                       !place.source_case().prefix.given() &&
+                                       !place.source_case().prefix.given() && !full_rows(place) &&
                                        place.site.phase == "prefill"
                                    ? Strings{"-"}
                                    : Strings{};

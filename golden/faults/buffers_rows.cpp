@@ -1,68 +1,17 @@
-// Faults of buffers: stale ones, replicas that part, blocks joined along another dim, hand-overs.
+// Faults of buffers: stale ones, replicas that differ, blocks joined along another dim.
 #include <algorithm>
 #include <bit>
-#include <map>
-#include <memory>
-#include <tuple>
 
 #include "engine/collectives/transfer.h"
 #include "golden/faults/detail/edits.h"
 #include "golden/faults/detail/numbers.h"
+#include "golden/faults/detail/stale.h"
 #include "golden/faults/operator.h"
 
 namespace shardproof::faults {
 namespace {
 
 using Strings = std::vector<std::string>;
-
-// M13. What a step made before: in the pass before, or in the layer before.
-class History {
- public:
-  /// What the same step made in the layer before, of this pass; null in layer 0.
-  const Sharded* layer_before(const Here& here) const {
-    return find({here.scope.layer - 1, here.scope.pass, here.declared.name});
-  }
-  /// What it made in the pass before; null in the first.
-  const Sharded* pass_before(const Here& here) const {
-    return find({here.scope.layer, here.scope.previous, here.declared.name});
-  }
-  void keep(const Here& here, const Sharded& value) {
-    made_.insert_or_assign({here.scope.layer, here.scope.pass, here.declared.name}, value);
-  }
-
- private:
-  using Key = std::tuple<int, std::string, std::string>;
-  const Sharded* find(const Key& key) const {
-    const auto at = made_.find(key);
-    return at == made_.end() ? nullptr : &at->second;
-  }
-  std::map<Key, Sharded> made_;
-};
-
-enum class Before { pass, layer };
-
-/// The value of another time in place of this, on all chips or part of one chip.
-ResultEdit stale(Before before, bool half_of_one_chip) {
-  auto history = std::make_shared<History>();
-  return [=](const Here& here, Sharded& value) {
-    const Sharded right = value;
-    const Sharded* const old =
-        before == Before::pass ? history->pass_before(here) : history->layer_before(here);
-    if (old != nullptr && old->local() == value.local() &&
-        old->data().index() == value.data().index()) {
-      const int last = value.torus().chips() - 1;
-      on_numbers(*old, value, [&](const auto& chips, const auto& to) {
-        for (int chip = 0; chip < right.torus().chips(); ++chip) {
-          if (half_of_one_chip && chip != last) continue;
-          const auto out = to(chip);
-          const std::size_t end = half_of_one_chip ? (out.size() + 1) / 2 : out.size();
-          for (std::size_t i = 0; i < end; ++i) out[i] = chips[static_cast<std::size_t>(chip)][i];
-        }
-      });
-    }
-    history->keep(here, right);
-  };
-}
 
 /// Steps whose buffers are used again: collectives' results.
 bool is_buffer(const Place& place) {
@@ -80,14 +29,23 @@ bool runs_in_each_pass(const Place& place) {
   return place.site.phase == "decode" ||
          (place.site.program != "head" && place.site.program != "sample");
 }
+/// Some layer and the one after it have the step; in the hand-over all have.
+bool runs_in_next_layer(const Place& place) {
+  const std::int64_t layers = place.source_case().model.layers;
+  if (place.site.program == kHandOverProgram) return layers > 1;
+  for (std::int64_t l = 1; l < layers; ++l)
+    if (place.in_layer(l - 1) && place.in_layer(l)) return true;
+  return false;
+}
 /// A weight is the same in each pass.
 bool varies(const Place& place) { return place.op().results[0].role.kind != Role::Kind::weight; }
 
+// M13.
 std::vector<Operator> of_stale_buffers() {
   std::vector<Operator> rows;
   rows.push_back({.name = "stale-pass",
                   .fault_class = "M13",
-                  .what = "a collective's buffer still holds the pass before",
+                  .what = "a collective's buffer still holds the previous pass",
                   .parameters = steps_where([](const Place& place) {
                     return is_buffer(place) && runs_again(place) && varies(place) &&
                            runs_in_each_pass(place);
@@ -95,16 +53,16 @@ std::vector<Operator> of_stale_buffers() {
                   .result = [] { return stale(Before::pass, false); }});
   rows.push_back({.name = "stale-layer",
                   .fault_class = "M13",
-                  .what = "a collective's buffer still holds the layer before: of a weight, a "
+                  .what = "a collective's buffer still holds the previous layer: of a weight, a "
                           "prefetch that came too early",
                   .parameters = steps_where([](const Place& place) {
                     return is_buffer(place) && place.program.of_layer() &&
-                           place.source_case().model.layers > 1;
+                           runs_in_next_layer(place);
                   }),
                   .result = [] { return stale(Before::layer, false); }});
   rows.push_back({.name = "half-arrived",
                   .fault_class = "M13",
-                  .what = "on one chip half of a collective's buffer still holds the pass before",
+                  .what = "on one chip half of a collective's buffer still holds the previous pass",
                   .parameters = steps_where([](const Place& place) {
                     return is_buffer(place) && runs_again(place) && varies(place) &&
                            runs_in_each_pass(place);
@@ -249,99 +207,11 @@ std::vector<Operator> of_dims() {
   return rows;
 }
 
-/// The last step of a cache's hand-over.
-bool ends_hand_over(const Place& place) {
-  return place.site.program == "hand_over" &&
-         std::find(place.program.outputs.begin(), place.program.outputs.end(),
-                   place.op().results[0].name) != place.program.outputs.end();
-}
-
-std::vector<Operator> of_hand_overs() {
-  std::vector<Operator> rows;
-  rows.push_back({.name = "hand-over-block-missing",
-                  .fault_class = "M15",
-                  .what = "one chip's block of the caches has not arrived: it holds zeros",
-                  .cases = "hand-over",
-                  .parameters = steps_where(ends_hand_over),
-                  .result = [] {
-                    return [](const Here&, Sharded& value) {
-                      const Sharded from = value;
-                      on_numbers(from, value, [&](const auto&, const auto& to) {
-                        for (auto& v : to(from.torus().chips() - 1)) v = {};
-                      });
-                    };
-                  }});
-  rows.push_back({.name = "hand-over-layer-off",
-                  .fault_class = "M15",
-                  .what = "a layer is handed the caches of the layer before",
-                  .cases = "hand-over",
-                  .parameters = steps_where([](const Place& place) {
-                    return ends_hand_over(place) && place.source_case().model.layers > 1;
-                  }),
-                  .result = [] { return stale(Before::layer, false); }});
-  rows.push_back({.name = "hand-over-slot-off",
-                  .fault_class = "M15",
-                  .what = "slots are handed over one too late",
-                  .cases = "hand-over",
-                  .parameters = steps_where([](const Place& place) {
-                    return ends_hand_over(place) && place.source_case().prompt > 1;
-                  }),
-                  .result = [] {
-                    return [](const Here&, Sharded& value) {
-                      const Shape& local = value.local();
-                      const std::int64_t M = local[1];
-                      const std::int64_t inner = element_count(local) / local[0] / M;
-                      shuffle(value, [&](std::int64_t i) {
-                        const std::int64_t m = i / inner % M;
-                        return i + (std::max<std::int64_t>(m - 1, 0) - m) * inner;
-                      });
-                    };
-                  }});
-  rows.push_back({.name = "hand-over-heads-reversed",
-                  .fault_class = "M15",
-                  .what = "a chip's heads arrive in the opposite order",
-                  .cases = "hand-over",
-                  .parameters = steps_where([](const Place& place) {
-                    return ends_hand_over(place) && place.local(place.op().results[0].name)[2] > 1;
-                  }),
-                  .result = [] {
-                    return [](const Here&, Sharded& value) {
-                      const Shape& local = value.local();
-                      const std::int64_t K = local[2], Q = local[3];
-                      shuffle(value, [&](std::int64_t i) {
-                        const std::int64_t k = i / Q % K;
-                        return i + (K - 1 - 2 * k) * Q;
-                      });
-                    };
-                  }});
-  rows.push_back({.name = "hand-over-layout-transposed",
-                  .fault_class = "M15",
-                  .what = "slots and heads are read in the opposite order (HND for NHD)",
-                  .cases = "hand-over",
-                  .parameters = steps_where([](const Place& place) {
-                    const Shape local = ends_hand_over(place)
-                                            ? place.local(place.op().results[0].name)
-                                            : Shape{1, 1, 1, 1};
-                    return local[1] > 1 && local[2] > 1;
-                  }),
-                  .result = [] {
-                    return [](const Here&, Sharded& value) {
-                      const Shape& local = value.local();
-                      const std::int64_t M = local[1], K = local[2], Q = local[3];
-                      shuffle(value, [&](std::int64_t i) {
-                        const std::int64_t c = i % Q, place = i / Q % (M * K), row = i / Q / M / K;
-                        return (row * M * K + place % M * K + place / M) * Q + c;
-                      });
-                    };
-                  }});
-  return rows;
-}
-
 }  // namespace
 
 std::vector<Operator> operators_of_buffers() {
   std::vector<Operator> rows;
-  for (auto&& part : {of_stale_buffers(), of_replicas(), of_dims(), of_hand_overs()})
+  for (auto&& part : {of_stale_buffers(), of_replicas(), of_dims()})
     for (const Operator& one : part) rows.push_back(one);
   return rows;
 }

@@ -71,7 +71,8 @@ std::string exact_run(const RunPlan& plan, const Mutant* mutant, OracleMemo& mem
 }
 
 bool field_has(const RunPlan& plan, const Mutant& mutant) {
-  return !(mutant.site.program == "sample" && plan.source_case.sampling.sample == Sample::random);
+  return has_meaning_in_field(plan.source_case.model) &&
+         !(mutant.site.program == "sample" && plan.source_case.sampling.sample == Sample::random);
 }
 
 /// The float run, to its end: bounds, replicas, and the checks of others.

@@ -28,13 +28,29 @@ bool only_order(const Place& place, const Mutant& mutant) {
   return changed && same_parts(*changed, right, /*added=*/true);
 }
 
-/// The collective or slice moves rows' positions along the batch, and in every pass all rows have
-/// the same.
+/// Whether a value is made of positions, slots and weights alone.
+bool of_positions(const PhasePrograms& phase, const Program& program, const std::string& value) {
+  if (const Op* const from = program.producer(value))
+    return std::all_of(from->args.begin(), from->args.end(),
+                       [&](const std::string& arg) { return of_positions(phase, program, arg); });
+  const Role& role = program.declared(value).role;
+  if (role.kind == Role::Kind::input) return role.name != "ids";
+  if (role.kind == Role::Kind::weight || role.kind == Role::Kind::constant) return true;
+  const auto& embedded = phase.embed.outputs;
+  return program.name != phase.embed.name &&
+         std::any_of(embedded.begin(), embedded.end(), [&](const std::string& output) {
+           return phase.embed.declared(output).role == role &&
+                  of_positions(phase, phase.embed, output);
+         });
+}
+
+/// The collective or slice moves along the batch what is made of positions alone, and in every pass
+/// all rows have the same.
 bool equal_positions(const Place& place, const Mutant& mutant) {
   if (!mutant.how->moves || place.is_weight() || place.op().dim != 'B') return false;
-  const Role& role = place.program.declared(place.op().args[0]).role;
-  // A layer's one input of the pass.
-  if (role.kind != Role::Kind::input || place.program.name != kLayerProgram) return false;
+  const PhasePrograms& phase =
+      place.typed.plan.programs(place.site.phase == "decode" ? Phase::decode : Phase::prefill);
+  if (!of_positions(phase, place.program, place.op().args[0])) return false;
   const Passes& passes = place.typed.plan.passes;
   for (std::int64_t i = 0; i < passes.size(); ++i) {
     const PassPlan pass = passes.at(i);
@@ -56,8 +72,8 @@ const std::vector<Check>& checks() {
         "differently"},
        only_order},
       {{"equal-positions",
-        "blocks of the batch's positions change places, and in every pass all rows have the same "
-        "positions"},
+        "blocks of the batch change places in a value made of positions alone, and in every pass "
+        "all rows have the same positions"},
        equal_positions}};
   return all;
 }

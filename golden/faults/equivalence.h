@@ -9,7 +9,7 @@
 
 namespace shardproof::faults {
 
-/// A structural reason why a mutant is no fault, from a closed list.
+/// A structural reason why a mutant is equivalent to the right program, from a closed list.
 struct Reason {
   std::string_view name;  ///< "order-of-a-sum"
   std::string_view why;   ///< a sentence

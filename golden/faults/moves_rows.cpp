@@ -1,110 +1,13 @@
-// Faults of collectives: who sends what to whom. The run keeps its layouts; the plan of moves is
-// what another program, or a wrong implementation, would have.
+// Faults of the collectives of a pass's steps.
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
-#include "engine/collectives/faults.h"
-#include "golden/faults/detail/edits.h"
-#include "golden/faults/operator.h"
+#include "golden/faults/detail/moves_edits.h"
 
 namespace shardproof::faults {
 namespace {
 
 using Strings = std::vector<std::string>;
-using Kinds = std::vector<OpKind>;
-
-/// The right plan of a place.
-Moves right_moves(const Place& place) {
-  const Op& op = place.op();
-  return moves_of(place.torus, op, place.type_of(op.args[0]).layout, place.local(op.args[0]));
-}
-
-/// A row on collectives of these kinds, with those of the parameters that change the plan. In the
-/// hand-over of caches a fault is of class M15, and has rows of its own.
-Operator row(std::string_view name, std::string_view fault_class, std::string_view what,
-             Kinds kinds, std::function<Strings(const Place&)> candidates, MovesEdit edit,
-             ProgramEdit written = {}) {
-  Operator made{.name = name, .fault_class = fault_class, .what = what};
-  const bool of_hand_over = fault_class == "M15";
-  if (of_hand_over) made.cases = "hand-over";
-  made.moves = edit;
-  made.written = std::move(written);
-  made.parameters = [kinds = std::move(kinds), candidates = std::move(candidates),
-                     edit = std::move(edit), of_hand_over](const Place& place) {
-    Strings kept;
-    if (place.is_weight() || (place.site.program == "hand_over") != of_hand_over) return kept;
-    const Op& op = place.op();
-    if (op.by_max || std::find(kinds.begin(), kinds.end(), op.kind) == kinds.end()) return kept;
-    if (is_collective(op.kind) && place.torus.size(op.axes) == 1) return kept;
-    const Moves right = right_moves(place);
-    const MovesAt at{place.torus, op, place.type_of(op.args[0]).layout, right};
-    for (const std::string& one : candidates ? candidates(place) : Strings{"-"})
-      if (const auto changed = edit(at, one); changed && !same_parts(*changed, right, reduces(op)))
-        kept.push_back(one);
-    return kept;
-  };
-  return made;
-}
-
-const Kinds kReductions{OpKind::reduce_scatter, OpKind::all_reduce};
-const Kinds kMoving{OpKind::all_gather, OpKind::all_to_all, OpKind::permute_axes};
-const Kinds kCollectives{OpKind::all_gather, OpKind::reduce_scatter, OpKind::all_reduce,
-                         OpKind::all_to_all, OpKind::permute_axes};
-const Kinds kInOrder{OpKind::all_gather, OpKind::reduce_scatter, OpKind::all_to_all};
-
-/// Keeps the pieces of a reduction for which keep(place in the group, chip) is true.
-template <class Keep>
-Moves keep_parts(Moves moves, Keep&& keep) {
-  for (std::size_t chip = 0; chip < moves.pieces.size(); ++chip) {
-    std::vector<Piece> kept;
-    const std::vector<Piece> all = std::as_const(moves).pieces[chip];
-    for (std::size_t j = 0; j < all.size(); ++j)
-      if (keep(j, static_cast<int>(chip), all[j])) kept.push_back(all[j]);
-    moves.pieces[chip] = std::move(kept);
-  }
-  return moves;
-}
-
-/// The index of the chip's own piece in its group.
-std::size_t own_place(const MovesAt& at, int chip) {
-  const std::vector<int> group = at.group(chip);
-  return static_cast<std::size_t>(
-      std::distance(group.begin(), std::find(group.begin(), group.end(), chip)));
-}
-
-/// The collective with its blocks in another order: place j of a group of n stands for order(j, own
-/// place, n). Gathers take other chips' blocks, a reduction's chips another block of the sum.
-template <class Order>
-std::optional<Moves> reordered(const MovesAt& at, Order&& order) {
-  Moves moves = at.right;
-  for (int chip = 0; chip < at.torus.chips(); ++chip) {
-    const std::vector<int> group = at.group(chip);
-    const auto n = group.size();
-    const std::size_t mine = own_place(at, chip);
-    auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
-    if (reduces(at.op)) {
-      const auto other = static_cast<std::size_t>(group[order(mine, mine, n) % n]);
-      for (std::size_t j = 0; j < pieces.size(); ++j)
-        pieces[j].from = at.right.pieces[other][j].from;
-      continue;
-    }
-    if (pieces.size() != n) return std::nullopt;
-    const std::vector<Piece>& right = at.right.pieces[static_cast<std::size_t>(chip)];
-    for (std::size_t j = 0; j < n; ++j)
-      pieces[j].from_chip = right[order(j, mine, n) % n].from_chip;
-  }
-  return moves;
-}
-
-/// The collective as `op` would do it, if its shards have the same shapes.
-std::optional<Moves> as_other(const MovesAt& at, const Op& op) {
-  for (const Axis axis : op.axes)
-    if (at.torus.size(axis) < 1) return std::nullopt;
-  Moves moves = moves_of(at.torus, op, at.operand, at.right.from_local);
-  if (moves.to_local != at.right.to_local || moves.block != at.right.block) return std::nullopt;
-  return moves;
-}
 
 // Axes of parameters: "xy->x".
 std::pair<Axes, Axes> two_axes(const std::string& parameter) {
@@ -153,18 +56,6 @@ void write_fewer(Program& program, std::size_t i, const std::string& parameter) 
   program.ops[i].axes = Axes::parse(parameter);
 }
 
-/// A dropped collective: a reduction that scatters becomes a slice, any other is gone.
-void write_dropped(Program& program, std::size_t i, const std::string&) {
-  if (program.ops[i].kind == OpKind::reduce_scatter)
-    program.ops[i].kind = OpKind::slice;
-  else
-    erase_op(program, i);
-}
-
-std::optional<Moves> dropped(const MovesAt& at, const std::string&) {
-  return without_transfer(at.right);
-}
-
 bool of_statistic(const Place& place) {
   return place.op().results[0].role.kind == Role::Kind::stat && place.site.program != "sample";
 }
@@ -175,59 +66,23 @@ std::function<Strings(const Place&)> at_statistics(bool wanted) {
   };
 }
 
-Strings other_orders(const Place& place) {
-  const Axes axes = wide(place.torus, place.op().axes);
-  return axes.size() < 2 ? Strings{} : Strings{"-"};
-}
-
-Op with_reversed_axes(Op op) {
-  if (op.kind == OpKind::permute_axes)
-    std::swap(op.axes, op.as);
-  else
-    op.axes = reversed(op.axes);
-  return op;
-}
-
-/// Rows of the hand-over are those of any program, by other names.
-std::vector<Operator> of_hand_over() {
-  return {row("hand-over-relabelled", "M15",
-              "the caches are handed over without the moves that their layouts ask for",
-              kCollectives, {}, dropped, write_dropped),
-          row("hand-over-blocks-reversed", "M15",
-              "the caches' blocks are handed over in the opposite order", kInOrder, {},
-              [](const MovesAt& at, const std::string&) {
-                return reordered(
-                    at, [](std::size_t j, std::size_t, std::size_t n) { return n - 1 - j; });
-              }),
-          row(
-              "hand-over-axes-reversed", "M15",
-              "batch order X-major on one side of the hand-over, Z-major on the other",
-              {OpKind::all_gather, OpKind::all_to_all}, other_orders,
-              [](const MovesAt& at, const std::string&) {
-                return as_other(at, with_reversed_axes(at.op));
-              },
-              [](Program& program, std::size_t i, const std::string&) {
-                program.ops[i] = with_reversed_axes(program.ops[i]);
-              })};
-}
-
 }  // namespace
 
 std::vector<Operator> operators_of_moves() {
   std::vector<Operator> rows{
-      row("drop-collective", "M1",
-          "the collective is missing: a chip's own block or part stands "
-          "for the whole",
-          kCollectives, at_statistics(false), dropped, write_dropped),
-      row("reduce-over-fewer-axes", "M1", "of two axes only one is reduced over", kReductions,
-          fewer_axes, over_fewer, write_fewer),
-      row("first-block-only", "M1", "of a gathered list the first block is taken for all",
-          {OpKind::all_gather}, {},
-          [](const MovesAt& at, const std::string&) {
-            return reordered(at,
-                             [](std::size_t, std::size_t, std::size_t) { return std::size_t{0}; });
-          }),
-      row(
+      row_of_moves("drop-collective", "M1",
+                   "the collective is missing: a chip's own block or part stands "
+                   "for the whole",
+                   kCollectives, at_statistics(false), dropped, write_dropped),
+      row_of_moves("reduce-over-fewer-axes", "M1", "of two axes only one is reduced over",
+                   kReductions, fewer_axes, over_fewer, write_fewer),
+      row_of_moves("first-block-only", "M1", "of a gathered list the first block is taken for all",
+                   {OpKind::all_gather}, {},
+                   [](const MovesAt& at, const std::string&) {
+                     return reordered(
+                         at, [](std::size_t, std::size_t, std::size_t) { return std::size_t{0}; });
+                   }),
+      row_of_moves(
           "lose-a-part", "M1", "the sum leaves out one chip's part", kReductions,
           [](const Place&) {
             return Strings{"first", "last"};
@@ -238,16 +93,17 @@ std::vector<Operator> operators_of_moves() {
               return j != (which == "first" ? 0 : n - 1);
             }));
           }),
-      row("half-the-group", "M1", "the group is built by a wrong division: its halves sum apart",
-          kReductions, {},
-          [](const MovesAt& at, const std::string&) -> std::optional<Moves> {
-            if (at.size() < 4) return std::nullopt;
-            const auto half = static_cast<std::size_t>(at.size()) / 2;
-            return keep_parts(at.right, [&](std::size_t j, int chip, const Piece&) {
-              return (j < half) == (own_place(at, chip) < half);
-            });
-          }),
-      row("odd-ring-stops-early", "M1",
+      row_of_moves("half-the-group", "M1",
+                   "the group is built by a wrong division: its halves sum apart", kReductions, {},
+                   [](const MovesAt& at, const std::string&) -> std::optional<Moves> {
+                     if (at.size() < 4) return std::nullopt;
+                     const auto half = static_cast<std::size_t>(at.size()) / 2;
+                     return keep_parts(at.right, [&](std::size_t j, int chip, const Piece&) {
+                       return (j < half) == (own_place(at, chip) < half);
+                     });
+                   }),
+      row_of_moves(
+          "odd-ring-stops-early", "M1",
           "a ring that does two blocks a round stops after floor(X/2) rounds: of an odd group one "
           "part is left out",
           kReductions, {},
@@ -259,7 +115,7 @@ std::vector<Operator> operators_of_moves() {
             });
           }),
 
-      row(
+      row_of_moves(
           "other-axis", "M3", "one mesh axis in place of another", kCollectives, other_axes,
           [](const MovesAt& at, const std::string& parameter) {
             return as_other(at, with_other_axis(at.op, parameter));
@@ -267,22 +123,22 @@ std::vector<Operator> operators_of_moves() {
           [](Program& program, std::size_t i, const std::string& parameter) {
             program.ops[i] = with_other_axis(program.ops[i], parameter);
           }),
-      row("group-of-neighbours", "M3",
-          "groups of neighbouring ranks, where the axis asks for a "
-          "stride",
-          kCollectives, {},
-          [](const MovesAt& at, const std::string&) -> std::optional<Moves> {
-            if (at.op.kind == OpKind::permute_axes) return std::nullopt;
-            Moves moves = at.right;
-            const int n = at.size();
-            for (int chip = 0; chip < at.torus.chips(); ++chip) {
-              auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
-              for (std::size_t j = 0; j < pieces.size(); ++j)
-                pieces[j].from_chip = chip / n * n + static_cast<int>(j);
-            }
-            return moves;
-          }),
-      row(
+      row_of_moves("group-of-neighbours", "M3",
+                   "groups of neighbouring ranks, where the axis asks for a "
+                   "stride",
+                   kCollectives, {},
+                   [](const MovesAt& at, const std::string&) -> std::optional<Moves> {
+                     if (at.op.kind == OpKind::permute_axes) return std::nullopt;
+                     Moves moves = at.right;
+                     const int n = at.size();
+                     for (int chip = 0; chip < at.torus.chips(); ++chip) {
+                       auto& pieces = moves.pieces[static_cast<std::size_t>(chip)];
+                       for (std::size_t j = 0; j < pieces.size(); ++j)
+                         pieces[j].from_chip = chip / n * n + static_cast<int>(j);
+                     }
+                     return moves;
+                   }),
+      row_of_moves(
           "world-group", "M3", "the sum over all chips in place of the group's", kReductions,
           [](const Place& place) {
             return place.torus.chips() == place.torus.size(place.op().axes) ? Strings{}
@@ -303,21 +159,13 @@ std::vector<Operator> operators_of_moves() {
             program.ops[i].axes = all_axes();
           }),
 
-      row(
-          "axes-reversed", "M5", "the group is enumerated with its axes in the opposite order",
-          {OpKind::all_gather, OpKind::reduce_scatter, OpKind::all_to_all}, other_orders,
-          [](const MovesAt& at, const std::string&) {
-            return as_other(at, with_reversed_axes(at.op));
-          },
-          [](Program& program, std::size_t i, const std::string&) {
-            program.ops[i] = with_reversed_axes(program.ops[i]);
-          }),
-      row("blocks-reversed", "M5", "chunks in the opposite order", kInOrder, {},
-          [](const MovesAt& at, const std::string&) {
-            return reordered(at,
-                             [](std::size_t j, std::size_t, std::size_t n) { return n - 1 - j; });
-          }),
-      row(
+      row_of_moves("axes-reversed", "M5",
+                   "the group is enumerated with its axes in the opposite order",
+                   {OpKind::all_gather, OpKind::reduce_scatter, OpKind::all_to_all}, other_orders,
+                   axes_reversed, write_axes_reversed),
+      row_of_moves("blocks-reversed", "M5", "chunks in the opposite order", kInOrder, {},
+                   blocks_reversed),
+      row_of_moves(
           "ring-index", "M5", "the chunk's index in the ring is one off", kInOrder,
           [](const Place& place) {  // in a ring of two both are one
             return place.torus.size(place.op().axes) > 2 ? Strings{"+1", "-1"} : Strings{"+1"};
@@ -327,7 +175,7 @@ std::vector<Operator> operators_of_moves() {
               return by == "+1" ? j + 1 : j + n - 1;
             });
           }),
-      row(
+      row_of_moves(
           "ring-sign", "M5",
           "the sign of the chunk index in the ring is wrong, which only rings of three and more "
           "show",
@@ -340,29 +188,31 @@ std::vector<Operator> operators_of_moves() {
               return reduces(at.op) ? n - mine : 2 * mine + n - j;
             });
           }),
-      row("as-they-arrive", "M5", "chunks are put down in the order in which they arrive",
-          {OpKind::all_gather, OpKind::all_to_all}, {},
-          [](const MovesAt& at, const std::string&) {
-            return reordered(at,
-                             [](std::size_t j, std::size_t mine, std::size_t) { return mine + j; });
-          }),
-      row("one-round-short", "M5", "the ring ends a round early: the last chunk is the chip's own",
-          {OpKind::all_gather, OpKind::all_to_all}, {},
-          [](const MovesAt& at, const std::string&) -> std::optional<Moves> {
-            if (at.size() < 3) return std::nullopt;  // a ring of two has one round
-            return reordered(at, [](std::size_t j, std::size_t mine, std::size_t n) {
-              return j == (mine + 1) % n ? mine : j;
-            });
-          }),
-      row("zigzag", "M5", "chunks in zigzag order (first, last, second, ...) read as contiguous",
-          kInOrder, {},
-          [](const MovesAt& at, const std::string&) -> std::optional<Moves> {
-            if (at.size() < 3) return std::nullopt;
-            return reordered(at, [](std::size_t j, std::size_t, std::size_t n) {
-              return j % 2 == 0 ? j / 2 : n - 1 - j / 2;
-            });
-          }),
-      row(
+      row_of_moves("as-they-arrive", "M5", "chunks are put down in the order in which they arrive",
+                   {OpKind::all_gather, OpKind::all_to_all}, {},
+                   [](const MovesAt& at, const std::string&) {
+                     return reordered(
+                         at, [](std::size_t j, std::size_t mine, std::size_t) { return mine + j; });
+                   }),
+      row_of_moves("one-round-short", "M5",
+                   "the ring ends a round early: the last chunk is the chip's own",
+                   {OpKind::all_gather, OpKind::all_to_all}, {},
+                   [](const MovesAt& at, const std::string&) -> std::optional<Moves> {
+                     if (at.size() < 3) return std::nullopt;  // a ring of two has one round
+                     return reordered(at, [](std::size_t j, std::size_t mine, std::size_t n) {
+                       return j == (mine + 1) % n ? mine : j;
+                     });
+                   }),
+      row_of_moves("zigzag", "M5",
+                   "chunks in zigzag order (first, last, second, ...) read as contiguous", kInOrder,
+                   {},
+                   [](const MovesAt& at, const std::string&) -> std::optional<Moves> {
+                     if (at.size() < 3) return std::nullopt;
+                     return reordered(at, [](std::size_t j, std::size_t, std::size_t n) {
+                       return j % 2 == 0 ? j / 2 : n - 1 - j / 2;
+                     });
+                   }),
+      row_of_moves(
           "two-stage-all-to-all", "M5",
           "two all_to_alls, one axis after the others, in place of one over all: the blocks' order "
           "is another",
@@ -378,34 +228,29 @@ std::vector<Operator> operators_of_moves() {
             const Axis last = op.as.begin()[op.as.size() - 1];
             op.as = Axes().with(last).with(op.as.without(Axes().with(last)));
           }),
-      row(
-          "permuted-back", "M5", "the order of axes is changed in the opposite sense",
-          {OpKind::permute_axes}, {},
-          [](const MovesAt& at, const std::string&) {
-            return as_other(at, with_reversed_axes(at.op));
-          },
-          [](Program& program, std::size_t i, const std::string&) {
-            program.ops[i] = with_reversed_axes(program.ops[i]);
-          }),
-      row("wrong-block-sliced", "M5", "a chip keeps the block of the next chip", {OpKind::slice},
-          {},
-          [](const MovesAt& at, const std::string&) -> std::optional<Moves> {
-            const std::size_t n = static_cast<std::size_t>(at.size());
-            if (n == 1) return std::nullopt;
-            Moves moves = at.right;
-            for (int chip = 0; chip < at.torus.chips(); ++chip) {
-              const std::vector<int> group = at.group(chip);
-              const auto next = static_cast<std::size_t>(group[(own_place(at, chip) + 1) % n]);
-              moves.pieces[static_cast<std::size_t>(chip)][0].from = at.right.pieces[next][0].from;
-            }
-            return moves;
-          }),
+      row_of_moves("permuted-back", "M5", "the order of axes is changed in the opposite sense",
+                   {OpKind::permute_axes}, {}, axes_reversed, write_axes_reversed),
+      row_of_moves("wrong-block-sliced", "M5", "a chip keeps the block of the next chip",
+                   {OpKind::slice}, {},
+                   [](const MovesAt& at, const std::string&) -> std::optional<Moves> {
+                     const std::size_t n = static_cast<std::size_t>(at.size());
+                     if (n == 1) return std::nullopt;
+                     Moves moves = at.right;
+                     for (int chip = 0; chip < at.torus.chips(); ++chip) {
+                       const std::vector<int> group = at.group(chip);
+                       const auto next =
+                           static_cast<std::size_t>(group[(own_place(at, chip) + 1) % n]);
+                       moves.pieces[static_cast<std::size_t>(chip)][0].from =
+                           at.right.pieces[next][0].from;
+                     }
+                     return moves;
+                   }),
 
-      row("statistic-of-own-shard", "M7",
-          "a norm's statistic is not reduced: each chip has its "
-          "own shard's",
-          {OpKind::all_reduce}, at_statistics(true), dropped, write_dropped),
-      row(
+      row_of_moves("statistic-of-own-shard", "M7",
+                   "a norm's statistic is not reduced: each chip has its "
+                   "own shard's",
+                   {OpKind::all_reduce}, at_statistics(true), dropped, write_dropped),
+      row_of_moves(
           "slice-before-reduce", "M8",
           "each chip's own block is cut out before the sum, so that different rows are added",
           {OpKind::reduce_scatter}, {},
@@ -425,7 +270,6 @@ std::vector<Operator> operators_of_moves() {
             program.ops[i].args[0] = sliced.results[0].name;
             program.ops.insert(program.ops.begin() + static_cast<std::ptrdiff_t>(i), sliced);
           })};
-  for (Operator& one : of_hand_over()) rows.push_back(std::move(one));
   for (Operator& one : rows)
     if (one.name == "other-axis") one.cases = "cube";
   return rows;

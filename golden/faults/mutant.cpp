@@ -20,10 +20,10 @@ std::span<const FaultClass> all_classes() {
        {"M8", "an op moved before a pending reduction"},
        {"M9", "wrong positions, or a wrong mask"},
        {"M10", "a cache written or read wrong"},
-       {"M11", "padding, or what is not owned, leaks"},
+       {"M11", "padding, or another chip's block, is read"},
        {"M12", "a wrong scale of quantised weights"},
        {"M13", "a stale buffer"},
-       {"M14", "replicas that part"},
+       {"M14", "replicas that differ"},
        {"M15", "a wrong hand-over of caches"}}};
   return kAll;
 }

@@ -71,7 +71,7 @@ const std::vector<Operator>& all_operators();
 /// Throws Error("faults_only", ...) if there is no operator of this name, naming the nearest.
 const Operator& find_operator(std::string_view name);
 
-/// Parts of the table, one for each way of planting.
+/// Parts of the table.
 std::vector<Operator> operators_of_moves();
 std::vector<Operator> operators_of_sums();
 std::vector<Operator> operators_of_weights();
@@ -79,5 +79,6 @@ std::vector<Operator> operators_of_attention();
 std::vector<Operator> operators_of_values();
 std::vector<Operator> operators_of_buffers();
 std::vector<Operator> operators_of_programs();
+std::vector<Operator> operators_of_hand_overs();
 
 }  // namespace shardproof::faults

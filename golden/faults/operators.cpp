@@ -13,7 +13,7 @@ const std::vector<Operator>& all_operators() {
     for (std::vector<Operator> part :
          {operators_of_moves(), operators_of_sums(), operators_of_weights(),
           operators_of_attention(), operators_of_values(), operators_of_buffers(),
-          operators_of_programs()})
+          operators_of_programs(), operators_of_hand_overs()})
       for (Operator& row : part) rows.push_back(std::move(row));
     std::vector<Operator> by_class;
     for (const FaultClass& one : all_classes())
@@ -32,7 +32,7 @@ const Operator& find_operator(std::string_view name) {
   }
   const std::string near = nearest(std::string(name), names);
   throw Error("faults_only",
-              fmt::format("there is no operator '{}'{}", name,
+              fmt::format("unknown operator '{}'{}", name,
                           near.empty() ? "" : fmt::format(", did you mean {}?", near)));
 }
 

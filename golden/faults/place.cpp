@@ -17,11 +17,15 @@ const PassTypes* types_of(const TypedPlan& typed, Phase phase) {
   return found;
 }
 
+/// The steps of a program; of several layers' programs a step of one name is one site, that of the
+/// first.
 void add_steps(const TypedPlan& typed, const std::string& phase, const Torus& torus,
                const Program& program, const ValueTypes& types, std::vector<Place>& all) {
-  for (std::size_t i = 0; i < program.ops.size(); ++i)
-    all.push_back(
-        {typed, {phase, program.name, program.ops[i].results[0].name}, torus, program, i, &types});
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    Site site{phase, program.name, program.ops[i].results[0].name};
+    if (std::none_of(all.begin(), all.end(), [&](const Place& one) { return one.site == site; }))
+      all.push_back({typed, std::move(site), torus, program, i, &types});
+  }
 }
 
 void add_weights(const TypedPlan& typed, const Torus& torus, const Program& program,
@@ -33,7 +37,25 @@ void add_weights(const TypedPlan& typed, const Torus& torus, const Program& prog
   }
 }
 
+/// Whether a program has the step of this name, or reads the weight.
+bool has_site(const Program& program, const Site& site) {
+  if (site.phase != "weights") return program.producer(site.value) != nullptr;
+  return std::any_of(program.inputs.begin(), program.inputs.end(), [&](const ValueDecl& input) {
+    return input.role.kind == Role::Kind::weight && input.role.name == site.value;
+  });
+}
+
 }  // namespace
+
+bool Place::in_layer(std::int64_t layer) const {
+  const PhasePrograms& phase =
+      typed.plan.programs(site.phase == "decode" ? Phase::decode : Phase::prefill);
+  return has_site(phase.layer_program(layer), site);
+}
+
+const WeightRow& Place::weight() const {
+  return *weight_row(site.value, source_case().model.rows.get());
+}
 
 Shape Place::local(const std::string& value) const {
   const Type& type = type_of(value);
@@ -50,6 +72,9 @@ std::vector<Place> places_of(const TypedPlan& typed) {
     const std::string name = phase == Phase::prefill ? "prefill" : "decode";
     add_steps(typed, name, programs.torus, programs.embed, types->embed, all);
     add_steps(typed, name, programs.torus, programs.layer, types->layer, all);
+    for (std::size_t n = 0; n < programs.other_layers.size(); ++n)
+      add_steps(typed, name, programs.torus, programs.other_layers[n], types->other_layers.at(n),
+                all);
     add_steps(typed, name, programs.torus, programs.head, types->head, all);
     add_steps(typed, name, programs.torus, programs.sample, types->sample, all);
   }
@@ -61,6 +86,9 @@ std::vector<Place> places_of(const TypedPlan& typed) {
     const PhasePrograms& prefill = plan.prefill;
     add_weights(typed, prefill.torus, prefill.embed, types->embed, met, all);
     add_weights(typed, prefill.torus, prefill.layer, types->layer, met, all);
+    for (std::size_t n = 0; n < prefill.other_layers.size(); ++n)
+      add_weights(typed, prefill.torus, prefill.other_layers[n], types->other_layers.at(n), met,
+                  all);
     add_weights(typed, prefill.torus, prefill.head, types->head, met, all);
   }
   return all;
@@ -69,8 +97,12 @@ std::vector<Place> places_of(const TypedPlan& typed) {
 Program& program_at(RunPlan& plan, const Site& site) {
   if (site.program == kHandOverProgram) return plan.hand_over;
   PhasePrograms& phase = site.phase == "decode" ? plan.decode : plan.prefill;
-  for (Program* const one : {&phase.embed, &phase.layer, &phase.head, &phase.sample})
-    if (one->name == site.program) return *one;
+  std::vector<Program*> programs{&phase.embed, &phase.layer, &phase.head, &phase.sample};
+  for (Program& other : phase.other_layers) programs.push_back(&other);
+  std::erase_if(programs, [&](const Program* one) { return one->name != site.program; });
+  for (Program* const one : programs)
+    if (has_site(*one, site)) return *one;
+  if (!programs.empty()) return *programs.front();  // a program that was edited
   throw Error("faults_only", fmt::format("the site {} names no program", site.to_string()));
 }
 

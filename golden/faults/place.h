@@ -27,6 +27,10 @@ struct Place {
     return is_weight() ? program.inputs.at(index) : op().results[0];
   }
   const Type& type_of(const std::string& value) const { return types->at(value); }
+  /// Whether the program of a layer has the step, or reads the weight.
+  bool in_layer(std::int64_t layer) const;
+  /// The registry's row of a weight.
+  const WeightRow& weight() const;
   /// The shape of a chip's shard of a value.
   Shape local(const std::string& value) const;
 };
@@ -35,7 +39,9 @@ struct Place {
 /// weights of the prefill. Steps of decode are left out if there are no decode steps.
 std::vector<Place> places_of(const TypedPlan& typed);
 
-/// Returns the program of a site, to be edited. Throws Error("faults_only", ...) if there is none.
+/// Returns the program of a site, to be edited: of several layers' programs the first that has it,
+/// or, where none has, the first.
+/// Throws Error("faults_only", ...) if there is none.
 Program& program_at(RunPlan& plan, const Site& site);
 
 /// A collective as it runs: what is needed to say who should have sent what.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "golden/faults/cases.h"
 #include "golden/faults/detail/numbers.h"
@@ -17,23 +16,23 @@ bool is_at(const Site& site, const Scope& scope, const Program& program, const O
          (site.phase == "hand_over" || scope.pass.starts_with(site.phase));
 }
 
-/// The layer of "layer1.wq", and whether this is the weight.
-bool is_weight(const Site& site, const std::string& id, int& layer) {
-  layer = -1;
-  if (id == site.value) return true;
-  if (!id.starts_with("layer") || !id.ends_with("." + site.value)) return false;
-  const char* const begin = id.data() + 5;
-  const auto [end, error] = std::from_chars(begin, id.data() + id.size(), layer);
-  return error == std::errc() && std::string_view(end) == "." + site.value;
+/// The layer of "layer1.wq", -1 of a weight of the whole model; nullopt for another weight.
+std::optional<int> layer_of(const Site& site, const std::string& id, const ModelConfig& model) {
+  const ModelRows* const rows = model.rows.get();
+  const WeightRow* const row = weight_row(site.value, rows);
+  for (int layer = 0; row != nullptr && layer < model.layers; ++layer)
+    if (id == weight_id(layer, site.value, rows)) return row->per_layer ? layer : -1;
+  return std::nullopt;
 }
 
 /// Whether the prefill has the same step, in the same words and layouts.
 bool same_step(const Place& place, const PhasePrograms& prefill) {
-  for (const Program* const program :
-       {&prefill.embed, &prefill.layer, &prefill.head, &prefill.sample})
-    if (program->name == place.program.name)
-      return std::find(program->ops.begin(), program->ops.end(), place.op()) != program->ops.end();
-  return false;
+  std::vector<const Program*> programs = prefill.all();
+  programs.push_back(&prefill.sample);
+  return std::any_of(programs.begin(), programs.end(), [&](const Program* program) {
+    return program->name == place.program.name &&
+           std::find(program->ops.begin(), program->ops.end(), place.op()) != program->ops.end();
+  });
 }
 
 const Place* find_place(const std::vector<Place>& places, const Site& site) {
@@ -94,8 +93,7 @@ FaultHooks hooks_of(const Mutant& mutant, const Case& c, const Seen& seen) {
   if (how.weight)
     hooks.weight = [&mutant, &c, edit = how.weight(mutant.parameter)](const std::string& id,
                                                                       Sharded& placed) {
-      int layer = 0;
-      if (is_weight(mutant.site, id, layer)) edit(c, layer, placed);
+      if (const auto layer = layer_of(mutant.site, id, c.model)) edit(c, *layer, placed);
     };
   return hooks;
 }

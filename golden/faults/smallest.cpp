@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <mutex>
 
 #include "engine/numeric/threads.h"
-#include "golden/faults/cases.h"
 #include "golden/faults/detail/edits.h"
 #include "weights/base/bf16.h"
 
@@ -98,22 +99,17 @@ Operator operator_of(const Effect& effect, int size, unsigned bits) {
   return how;
 }
 
-/// Every step of the prefill's layer that makes floats, other than weights and caches, and has one
-/// result; in bf16 those that are stored so.
-std::vector<Site> sites_of(const TypedPlan& typed, NumberFormat format) {
-  std::vector<Site> all;
-  for (const Place& place : places_of(typed)) {
-    if (place.is_weight() || place.site.phase != "prefill" || !place.program.of_layer()) continue;
-    const Role& role = place.op().results[0].role;
-    if (place.type_of(place.op().results[0].name).integer || place.op().results.size() > 1 ||
-        place.op().kind == OpKind::append || role.kind == Role::Kind::weight)
-      continue;
-    const ValueRow* const row = value_row(role);
-    const bool stored = row != nullptr && row->stored && role.kind == Role::Kind::checkpoint &&
-                        !place.op().results[0].layout.is_partial();
-    if (format == NumberFormat::f32 || stored) all.push_back(place.site);
-  }
-  return all;
+/// Whether a step returns floats of its own, which in bf16 are stored so.
+bool has_size(const Place& place, NumberFormat format) {
+  if (place.is_weight() || place.site.phase != "prefill" || !place.program.of_layer()) return false;
+  const ValueDecl& made = place.op().results[0];
+  if (place.type_of(made.name).integer || place.op().results.size() > 1 ||
+      place.op().kind == OpKind::append || made.role.kind == Role::Kind::weight)
+    return false;
+  if (format == NumberFormat::f32) return true;
+  const ValueRow* const row = value_row(made.role, place.source_case().model.rows.get());
+  return row != nullptr && row->stored && made.role.kind == Role::Kind::checkpoint &&
+         !made.layout.is_partial();
 }
 
 void add(SizeSeen& to, const Sights& sights) {
@@ -126,41 +122,74 @@ void add(SizeSeen& to, const Sights& sights) {
   }
 }
 
+/// The right run, for what is seen without a fault.
+const Operator& no_fault() {
+  static const Operator none{
+      .name = "none", .fault_class = "M4", .what = "", .parameters = [](const Place&) {
+        return std::vector<std::string>{"-"};
+      }};
+  return none;
+}
+
+std::vector<TypedPlan> typed_in(const std::vector<FaultCase>& cases, NumberFormat format) {
+  std::vector<TypedPlan> all;
+  for (const FaultCase& one : cases) {
+    Case c = one.source_case;
+    c.numerics.act = format;
+    all.push_back(make_typed_plan(c));
+    if (!all.back().types) throw FindingsError(all.back().findings);
+  }
+  return all;
+}
+
+SizeCurve curve_of(const Effect& effect, NumberFormat format, const std::vector<TypedPlan>& typed,
+                   OracleMemo& memo, Threads& pool) {
+  const unsigned bits = format == NumberFormat::bf16 ? 16 : 0;
+  const std::vector<int>& sizes = bits == 0 ? effect.sizes : effect.sizes_in_bf16;
+  const std::vector<SizeSite> sites = sites_of_sizes(typed, format);
+  std::vector<Operator> operators{no_fault()};
+  SizeCurve curve{std::string(effect.what), std::string(to_string(format)), {{"none"}}};
+  for (const int size : sizes) {
+    operators.push_back(operator_of(effect, size, bits));
+    curve.sizes.push_back({effect.name(size)});
+  }
+  const auto of_size = std::ssize(sites);
+  std::mutex mutex;
+  pool.for_each(std::ssize(operators) * of_size, [&](std::int64_t i) {
+    const auto size = static_cast<std::size_t>(i / of_size);
+    const SizeSite& at = sites[static_cast<std::size_t>(i % of_size)];
+    const Sights sights =
+        detect_in_floats(typed[at.of_case], {&operators[size], at.site, "-"}, memo);
+    const std::lock_guard lock(mutex);
+    add(curve.sizes[size], sights);
+  });
+  return curve;
+}
+
 }  // namespace
 
-std::vector<SizeCurve> smallest_effects(OracleMemo& memo, int threads) {
-  const std::vector<FaultCase> cases = cases_of(Strategy::parse("ws2d:batch"));
+std::vector<SizeSite> sites_of_sizes(const std::vector<TypedPlan>& cases, NumberFormat format) {
+  std::vector<SizeSite> all;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    std::vector<Site> own;
+    for (const Place& place : places_of(cases[i]))
+      if (has_size(place, format)) own.push_back(place.site);
+    const std::size_t n = own.size(), wanted = cases.size() == 1 ? n : std::min<std::size_t>(2, n);
+    for (std::size_t k = 0; k < wanted; ++k) all.push_back({i, own[(i + k * ((n + 1) / 2)) % n]});
+  }
+  return all;
+}
+
+std::vector<SizeCurve> smallest_effects(const std::vector<FaultCase>& cases, OracleMemo& memo,
+                                        int threads) {
   std::vector<SizeCurve> curves;
   Threads pool(threads);
+  std::map<NumberFormat, std::vector<TypedPlan>> typed;
+  for (const NumberFormat format : {NumberFormat::f32, NumberFormat::bf16})
+    typed.emplace(format, typed_in(cases, format));
   for (const Effect& effect : effects())
-    for (const NumberFormat format : {NumberFormat::f32, NumberFormat::bf16}) {
-      Case c = cases.at(0).source_case;
-      c.numerics.act = format;
-      const unsigned bits = format == NumberFormat::bf16 ? 16 : 0;
-      const TypedPlan typed = make_typed_plan(c);
-      const std::vector<Site> sites = sites_of(typed, format);
-      const std::vector<int>& sizes = bits == 0 ? effect.sizes : effect.sizes_in_bf16;
-      SizeCurve curve{std::string(effect.what), std::string(to_string(format)), {}};
-      curve.sizes.push_back({"none"});
-      for (const int size : sizes) curve.sizes.push_back({effect.name(size)});
-      const auto of_size = std::ssize(sites);
-      std::mutex mutex;
-      pool.for_each(std::ssize(sizes) * of_size + 1, [&](std::int64_t i) {
-        const auto s = static_cast<std::size_t>((i - 1) / of_size);
-        const Operator how =
-            i == 0
-                ? Operator{.name = "none",
-                           .fault_class = "M4",
-                           .what = "",
-                           .parameters = [](const Place&) { return std::vector<std::string>{"-"}; }}
-                : operator_of(effect, sizes[s], bits);
-        const Site& site = i == 0 ? sites[0] : sites[static_cast<std::size_t>((i - 1) % of_size)];
-        const Sights sights = detect_in_floats(typed, {&how, site, "-"}, memo);
-        const std::lock_guard lock(mutex);
-        add(curve.sizes[i == 0 ? 0 : s + 1], sights);
-      });
-      curves.push_back(std::move(curve));
-    }
+    for (const auto& [format, plans] : typed)
+      curves.push_back(curve_of(effect, format, plans, memo, pool));
   return curves;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "golden/faults/cases.h"
 #include "golden/faults/detect.h"
 
 namespace shardproof::faults {
@@ -22,10 +23,21 @@ struct SizeCurve {
   std::vector<SizeSeen> sizes;
 };
 
-/// Plants faults of growing size at every value that a layer of ws2d:batch makes, partial sums too,
-/// one at a time, and lets the detectors of floats judge: one element off by n units in the last
-/// place, a value scaled by 1 + d, a value rounded once more to fewer bits. In bf16 the values are
-/// those that are stored so.
-std::vector<SizeCurve> smallest_effects(OracleMemo& memo, int threads);
+/// Where faults of growing size are planted.
+struct SizeSite {
+  std::size_t of_case = 0;
+  Site site;
+};
+/// Returns steps of the prefill's layers that return floats, partial sums too, other than weights
+/// and caches; in bf16 those whose results are stored so. Of one case all of them; of several two
+/// each, other ones from case to case.
+std::vector<SizeSite> sites_of_sizes(const std::vector<TypedPlan>& cases, NumberFormat format);
+
+/// Plants faults of growing size at these sites of the cases, one at a time, and lets the detectors
+/// of floats judge: one element off by n units in the last place, a value scaled by 1 + d, a value
+/// rounded once more to fewer bits; each with activations in f32 and in bf16. Throws what
+/// make_typed_plan throws.
+std::vector<SizeCurve> smallest_effects(const std::vector<FaultCase>& cases, OracleMemo& memo,
+                                        int threads);
 
 }  // namespace shardproof::faults

@@ -12,7 +12,7 @@ namespace {
 using Strings = std::vector<std::string>;
 using Wanted = std::function<bool(const Place&)>;
 
-WeightKind kind_of(const Place& place) { return weight_row(place.site.value)->kind; }
+WeightKind kind_of(const Place& place) { return place.weight().kind; }
 bool is_matrix(const Place& place) { return kind_of(place) == WeightKind::matrix; }
 bool is_scale(const Place& place) { return kind_of(place) == WeightKind::scale; }
 bool is_vector(const Place& place) {
@@ -82,29 +82,6 @@ Operator other_order(std::string_view name, std::string_view fault_class, std::s
     };
   };
   return row;
-}
-
-/// The extents of a shard's dims before, of and after `dim`.
-struct Extents3 {
-  std::int64_t outer = 1, own = 1, inner = 1;
-};
-Extents3 around(const Shape& local, std::size_t dim) {
-  Extents3 e;
-  for (std::size_t d = 0; d < local.size(); ++d)
-    (d < dim ? e.outer : d == dim ? e.own : e.inner) *= local[d];
-  return e;
-}
-
-/// Each chip's own rows along a dim in another order: row r becomes row order(r, n).
-template <class Order>
-void order_rows(Sharded& placed, char letter, Order&& order) {
-  const auto dim = placed.layout().find(letter);
-  if (!dim) return;
-  const Extents3 e = around(placed.local(), *dim);
-  shuffle(placed, [&](std::int64_t i) {
-    const std::int64_t inner = i % e.inner, row = i / e.inner % e.own, outer = i / e.inner / e.own;
-    return (outer * e.own + order(row, e.own)) * e.inner + inner;
-  });
 }
 
 /// The dims of a weight of which a chip has at least `least` rows.
@@ -193,9 +170,9 @@ std::vector<Operator> of_matrices() {
                   .what = "layer 1 loads what belongs to layer 0",
                   .parameters =
                       [](const Place& place) {
-                        return place.is_weight() && is_matrix(place) &&
-                                       weight_row(place.site.value)->per_layer &&
-                                       place.source_case().model.layers > 1
+                        return place.is_weight() && is_matrix(place) && place.weight().per_layer &&
+                                       place.source_case().model.layers > 1 && place.in_layer(0) &&
+                                       place.in_layer(1)
                                    ? Strings{"-"}
                                    : Strings{};
                       },
@@ -253,7 +230,7 @@ std::vector<Operator> of_placed_scales() {
                   .parameters =
                       [](const Place& place) {
                         return place.is_weight() && kind_of(place) == WeightKind::gain &&
-                                       weight_row(place.site.value)->per_layer
+                                       place.weight().per_layer
                                    ? Strings{"-"}
                                    : Strings{};
                       },
@@ -267,8 +244,10 @@ std::vector<Operator> of_placed_scales() {
                   .cases = "base2",
                   .parameters =
                       [](const Place& place) {
-                        return place.is_weight() && place.site.value == "w_gate" ? Strings{"-"}
-                                                                                 : Strings{};
+                        return place.is_weight() && place.site.value == "w_gate" &&
+                                       place.declared().layout.find('F')
+                                   ? Strings{"-"}
+                                   : Strings{};
                       },
                   .weight = [](const std::string&) -> WeightEdit {
                     return [](const Case&, int, Sharded& placed) {
@@ -294,7 +273,7 @@ std::vector<Operator> of_placed_scales() {
                   .parameters =
                       [](const Place& place) {
                         return place.is_weight() && is_matrix(place) &&
-                                       weight_row(place.site.value)->dims.starts_with('H') &&
+                                       place.weight().dims.starts_with('H') &&
                                        place.source_case().pad_heads > 0
                                    ? Strings{"-"}
                                    : Strings{};
@@ -335,7 +314,8 @@ std::vector<Operator> of_tables() {
            [is_table](const Place& place) { return is_table(place) ? Strings{"-"} : Strings{}; },
        .weight = [](const std::string&) -> WeightEdit {
          return [](const Case&, int, Sharded& placed) {
-           order_rows(placed, 'J', [](std::int64_t r, std::int64_t n) { return (r + 1) % n; });
+           order_rows(placed, placed.layout().dims()[1].letter,
+                      [](std::int64_t r, std::int64_t n) { return (r + 1) % n; });
          };
        }});
   rows.push_back(
@@ -346,7 +326,7 @@ std::vector<Operator> of_tables() {
            [is_table](const Place& place) { return is_table(place) ? Strings{"-"} : Strings{}; },
        .weight = [](const std::string&) -> WeightEdit {
          return [](const Case&, int, Sharded& placed) {
-           order_rows(placed, 'P',
+           order_rows(placed, placed.layout().dims()[0].letter,
                       [](std::int64_t r, std::int64_t n) { return std::min(r + 1, n - 1); });
          };
        }});

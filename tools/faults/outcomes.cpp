@@ -181,7 +181,7 @@ std::vector<std::string> differences(const KnownOutcomes& known,
     if (const std::string now = code_of(one.sights, !one.reason.empty());
         before != kNotJudged && before != now)
       lines.push_back(
-          fmt::format("{}: {} then, {} now", one.planned.mutant.to_string(), before, now));
+          fmt::format("{}: {} in the file, now {}", one.planned.mutant.to_string(), before, now));
   }
   return lines;
 }

@@ -1,11 +1,14 @@
 #include "tools/faults/tables.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "golden/faults/equivalence.h"
 #include "tools/text/html.h"
+#include "tools/text/wrapped.h"
 
 namespace shardproof::tools {
 namespace {
@@ -13,6 +16,8 @@ namespace {
 using faults::Count;
 using faults::Matrix;
 
+/// The characters of a line of a document.
+constexpr std::size_t kPageWidth = 100;
 /// The head of a column of sentences.
 constexpr std::string_view kWords = "what is wrong";
 
@@ -222,10 +227,9 @@ FaultTable classes_table() {
 }
 
 FaultTable size_table(const faults::SizeCurve& curve) {
-  FaultTable table{
-      fmt::format("{}, {}: seen at so many sites, in percent", curve.what, curve.format),
-      {"size", "exact", "bounds", "tokens", "top-5", "KL"},
-      {}};
+  FaultTable table{fmt::format("{}, {}: seen, in percent of these steps", curve.what, curve.format),
+                   {"size", "exact", "bounds", "tokens", "top-5", "KL"},
+                   {}};
   // Of logits and tokens, then of any named value.
   const std::vector<std::size_t> of_logits{0, 1, 6}, of_values{2, 3, 4, 5};
   for (const std::size_t i : of_values) table.head.emplace_back(faults::other_check_names()[i]);
@@ -245,12 +249,20 @@ std::string matrix_markdown(const Matrix& matrix) {
   return text + as_markdown(operator_table(matrix));
 }
 
-std::string sizes_markdown(const std::vector<faults::SizeCurve>& curves) {
-  std::string text;
-  for (const faults::SizeCurve& curve : curves) {
-    if (!text.empty()) text += "\n";
-    text += as_markdown(size_table(curve));
-  }
+std::string sites_sentence(const std::vector<faults::FaultCase>& cases,
+                           const std::vector<faults::SizeCurve>& curves) {
+  std::set<std::string> sites;
+  for (const faults::SizeCurve& curve : curves)
+    sites.insert(fmt::format("{} in {}", curve.sizes.at(0).sites, curve.format));
+  std::vector<std::string> strategies;
+  for (const faults::FaultCase& one : cases) strategies.push_back(one.strategy);
+  return fmt::format("Steps of the prefill's layers, {}, of: {}", fmt::join(sites, " and "),
+                     fmt::join(strategies, ", "));
+}
+
+std::string sizes_markdown(const std::string& where, const std::vector<faults::SizeCurve>& curves) {
+  std::string text = wrapped(where + ".", kPageWidth, "") + "\n";
+  for (const faults::SizeCurve& curve : curves) text += "\n" + as_markdown(size_table(curve));
   return text;
 }
 

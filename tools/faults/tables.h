@@ -38,7 +38,11 @@ std::string as_html(const FaultTable& table);
 std::string faults_page(const faults::Matrix& matrix, const std::vector<std::string>& survivors);
 /// Returns all tables of a matrix as Markdown.
 std::string matrix_markdown(const faults::Matrix& matrix);
-std::string sizes_markdown(const std::vector<faults::SizeCurve>& curves);
+/// Returns at how many steps of which strategies sizes were tried.
+std::string sites_sentence(const std::vector<faults::FaultCase>& cases,
+                           const std::vector<faults::SizeCurve>& curves);
+/// Returns the tables of sizes as Markdown, behind the sentence of where.
+std::string sizes_markdown(const std::string& where, const std::vector<faults::SizeCurve>& curves);
 /// Returns a document with the text between its marks "<!-- NAME -->" and "<!-- end of NAME -->"
 /// replaced. Throws Error("faults_docs", ...) if it lacks a mark.
 std::string with_part(const std::string& document, const std::string& name,

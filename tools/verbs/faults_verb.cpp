@@ -49,16 +49,44 @@ faults::Mutant mutant_of(const std::string& text) {
 faults::FaultCase own_case(FaultsFlags& o) {
   name_phases(o.files, o.flags, o.line);
   Case c = o.flags.parse(o.line);
-  require_keys(c, "faults");
   require_one_torus(c, "faults");
   return {std::string(faults::kOwnCase), c.prefill.to_string(), std::move(c)};
 }
 
+std::string text_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+bool names_a_case(const FaultsFlags& o) {
+  return o.flags.given() || !o.line.empty() || o.files.layouts;
+}
+
+/// The case that the flags name, or those of every strategy.
+std::vector<faults::FaultCase> cases_of(FaultsFlags& o) {
+  return names_a_case(o) ? std::vector{own_case(o)} : faults::all_cases();
+}
+
+/// Prints where faults of growing size are seen, of the case that the flags name, or of every
+/// strategy's plain one.
+void judge_sizes(FaultsFlags& o, OracleMemo& memo, int threads) {
+  std::vector<faults::FaultCase> cases = cases_of(o);
+  std::erase_if(cases, [](const faults::FaultCase& one) {
+    return one.kind != "plain" && one.kind != faults::kOwnCase;
+  });
+  const std::vector<faults::SizeCurve> curves = faults::smallest_effects(cases, memo, threads);
+  for (const faults::SizeCurve& curve : curves) fmt::print("{}\n", as_text(size_table(curve)));
+  const std::string where = sites_sentence(cases, curves);
+  fmt::print("{}\n", wrapped(where, kWidth, ""));
+  if (!o.docs.empty())
+    replace_file(o.docs, with_part(text_of(o.docs), "smallest", sizes_markdown(where, curves)),
+                 "file_write");
+}
+
 faults::Study study_of(FaultsFlags& o) {
-  const bool own = o.flags.given() || !o.line.empty() || o.files.layouts;
-  if (!o.only.empty() && !own)
+  if (!o.only.empty() && !names_a_case(o))
     throw Error("flag_c7", "--only needs the case that it is of: --case LINE");
-  faults::Study study = faults::plan_study(own ? std::vector{own_case(o)} : faults::all_cases());
+  faults::Study study = faults::plan_study(cases_of(o));
   if (o.budget) faults::draw(study, *o.budget, o.seed);
   if (o.zoo) faults::keep_one_each(study);
   if (!o.only.empty()) study.mutants = {faults::of_one_case(study, mutant_of(o.only))};
@@ -92,11 +120,6 @@ void print_one(const faults::Result& one) {
   if (!one.reason.empty()) fmt::print("equivalent: {}\n", one.reason);
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 void write_files(const FaultsFlags& o, const faults::Study& study,
                  const std::vector<faults::Result>& results, const faults::Matrix& matrix,
                  const std::vector<std::string>& left) {
@@ -122,11 +145,7 @@ int judge_faults(FaultsFlags& o) {
   const int threads = thread_count(o.threads);
   OracleMemo memo;
   if (o.smallest) {
-    const std::vector<faults::SizeCurve> curves = faults::smallest_effects(memo, threads);
-    for (const faults::SizeCurve& curve : curves) fmt::print("{}\n", as_text(size_table(curve)));
-    if (!o.docs.empty())
-      replace_file(o.docs, with_part(text_of(o.docs), "smallest", sizes_markdown(curves)),
-                   "file_write");
+    judge_sizes(o, memo, threads);
     return 0;
   }
   const faults::Study study = study_of(o);
@@ -165,8 +184,9 @@ int judge_faults(FaultsFlags& o) {
   std::vector<std::string> changed;
   if (!o.against.empty()) {
     changed = differences(*known, results);
-    for (const std::string& line : changed) fmt::print("other than in {}: {}\n", o.against, line);
-    fmt::print("{} of {} as in {}\n", results.size() - changed.size(), results.size(), o.against);
+    for (const std::string& line : changed) fmt::print("differs from {}: {}\n", o.against, line);
+    fmt::print("{} of {} agree with {}\n", results.size() - changed.size(), results.size(),
+               o.against);
   }
   return left.empty() && changed.empty() ? 0 : 1;
 }
@@ -187,7 +207,8 @@ void add_faults(CLI::App& app, Action& chosen) {
   verb->add_option("--from", o->from, "No runs: the results that --all --json FILE wrote")
       ->type_name("FILE");
   verb->add_flag("--smallest", o->smallest,
-                 "The smallest fault that each detector sees,\nin f32 and bf16");
+                 "The smallest fault that each detector sees,\nin f32 and bf16, in two steps of "
+                 "each strategy\nor in all steps of --case");
   verb->add_option("--against", o->against, "Hold results against those of --all --json FILE")
       ->type_name("FILE");
   verb->add_flag("--list", o->list, "Print the mutants, and run none");

@@ -87,6 +87,29 @@ void shuffle(Sharded& value, From&& from_index) {
   });
 }
 
+/// The extents of a shard's dims before, of and after `dim`.
+struct Extents3 {
+  std::int64_t outer = 1, own = 1, inner = 1;
+};
+inline Extents3 around(const Shape& local, std::size_t dim) {
+  Extents3 e;
+  for (std::size_t d = 0; d < local.size(); ++d)
+    (d < dim ? e.outer : d == dim ? e.own : e.inner) *= local[d];
+  return e;
+}
+
+/// Each chip's own rows along a dim in another order: row r becomes row order(r, n).
+template <class Order>
+void order_rows(Sharded& placed, char letter, Order&& order) {
+  const auto dim = placed.layout().find(letter);
+  if (!dim) return;
+  const Extents3 e = around(placed.local(), *dim);
+  shuffle(placed, [&](std::int64_t i) {
+    const std::int64_t inner = i % e.inner, row = i / e.inner % e.own, outer = i / e.inner / e.own;
+    return (outer * e.own + order(row, e.own)) * e.inner + inner;
+  });
+}
+
 /// Sets a number to 1, of floats and of the field alike.
 inline void set_one(const Sharded& of, FieldElement& v) { v = of.field().field->integer(1); }
 template <class T>

@@ -14,7 +14,7 @@
 namespace shardproof {
 namespace {
 
-const std::string kLine = "torus=2x1x3 model=palm-tiny,K=6 batch=6 ";
+const std::string kLine = "torus=2x1x3 model=palm-tiny,K=6 ";
 
 RunPlan typed_plan_of(const std::string& line) { return make_plan(parse_case(kLine + line)); }
 
@@ -119,7 +119,7 @@ TEST(PlanTypes, AreNoneWherePrefixesAreIllTyped) {
     for (ValueDecl& input : plan.prefill.layer.inputs)
       if (input.role.kind == Role::Kind::prefix) input.layout = Layout::parse(layout);
   };
-  EXPECT_EQ(label([&](RunPlan& plan) { taken(plan, "N_zTKQ"); }), "legal");
+  EXPECT_EQ(label([&](RunPlan& plan) { taken(plan, "N_zTKQ"); }), "program_c7 in prefill.c0");
   EXPECT_EQ(label([&](RunPlan& plan) { taken(plan, "NT_yKQ"); }), "attend_prefix_c4 in prefill.c0");
   EXPECT_EQ(label([&](RunPlan& plan) { taken(plan, "BMKQ"); }), "program_c5 in prefill.c0");
 }
@@ -165,6 +165,95 @@ TEST(PlanTypes, AreNoneWhereAProgramIsIllTyped) {
   EXPECT_EQ(label_of([&] { check(plan); }), first.all()[0].label);
   const TypedPlan typed = make_typed_plan(c);
   EXPECT_TRUE(typed.types && typed.findings.empty());
+}
+
+/// A change of one program of a run that is well typed by itself, and what is said of it.
+struct Mismatch {
+  const char* keys;
+  void (*change)(RunPlan&);
+  const char* pass;
+  const char* message;  ///< "" if it is legal
+};
+
+Extents extents(const RunPlan& plan) {
+  return extents_of(plan.placed, plan.passes.batch(), 1, plan.passes.prefix());
+}
+
+TEST(PlanTypes, AreNoneWhereWhatIsHandedOverIsTakenOtherwise) {
+  const std::string two = "gen=3 prefill=ws2d:batch decode=wg-x:natural ";
+  const std::string prefixes = two + "prompt=9 chunk=2 prefix=5:3 ";
+  const std::string split = two + "decode_torus=1x2x3 ";
+  const std::vector<Mismatch> rows{
+      {two.c_str(), [](RunPlan&) {}, "", ""},
+      {prefixes.c_str(), [](RunPlan&) {}, "", ""},
+      {split.c_str(), [](RunPlan&) {}, "", ""},
+      // The moves left out: each program by itself is well typed.
+      {two.c_str(),
+       [](RunPlan& plan) {
+         plan.hand_over =
+             hand_over(plan.prefill.cache, plan.prefill.cache, extents(plan), plan.prefill.torus);
+       },
+       "decode.1",
+       "decode.1.layer0.k_old: declared B_xMK_zyQ, but hand_over hands over B_zyxMKQ as 'previous "
+       "k_cache'"},
+      // A layout that the prefill does not leave caches in.
+      {two.c_str(),
+       [](RunPlan& plan) {
+         plan.hand_over =
+             hand_over(plan.decode.cache, plan.decode.cache, extents(plan), plan.prefill.torus);
+       },
+       "prefill.c0", "but prefill layer hands over B_zyxMKQ as 'k_cache'"},
+      // To another torus caches arrive as they are taken.
+      {split.c_str(),
+       [](RunPlan& plan) {
+         plan.hand_over =
+             hand_over(plan.decode.cache, plan.decode.cache, extents(plan), plan.decode.torus);
+       },
+       "", ""},
+      {split.c_str(),
+       [](RunPlan& plan) {
+         plan.hand_over =
+             hand_over(plan.prefill.cache, plan.prefill.cache, extents(plan), plan.decode.torus);
+       },
+       "decode.1", "hand_over hands over B_zyxMKQ as 'previous k_cache'"},
+      {prefixes.c_str(),
+       [](RunPlan& plan) {
+         plan.prefix_to_decode =
+             prefix_to_decode(plan.prefill.prefix_cache, plan.prefill.prefix_cache, extents(plan),
+                              plan.prefill.torus);
+       },
+       "decode.1", "prefix_to_decode hands over"},
+      {two.c_str(), [](RunPlan& plan) { plan.hand_over.outputs.pop_back(); }, "decode.1",
+       "hand_over hands over nothing as 'previous v_cache'"},
+      // Inside of a pass.
+      {two.c_str(), [](RunPlan& plan) { plan.decode.head = plan.prefill.head; }, "decode.1",
+       "but decode layer hands over"}};
+  for (const Mismatch& row : rows) {
+    RunPlan plan = typed_plan_of(row.keys);
+    row.change(plan);
+    Findings findings;
+    const bool typed = check(plan, findings).has_value();
+    EXPECT_EQ(typed, *row.message == 0) << row.message;
+    if (typed || *row.message == 0) {
+      for (const Finding& found : findings.all()) ADD_FAILURE() << found.message;
+      continue;
+    }
+    ASSERT_EQ(findings.all().size(), 1U);
+    const Finding& found = findings.all()[0];
+    EXPECT_EQ(found.label, "program_c7") << found.message;
+    EXPECT_EQ(found.detector, Detector::types);
+    EXPECT_EQ(found.pass, row.pass) << found.message;
+    EXPECT_NE(found.message.find(row.message), std::string::npos) << found.message;
+  }
+}
+
+TEST(PlanTypes, SayOfAllHandOversThatAreTakenOtherwise) {
+  RunPlan plan = typed_plan_of("gen=3 prefill=ws2d:batch decode=wg-x:natural");
+  plan.hand_over =
+      hand_over(plan.prefill.cache, plan.prefill.cache, extents(plan), plan.prefill.torus);
+  Findings all(Findings::Until::all);
+  EXPECT_FALSE(check(plan, all));
+  EXPECT_EQ(all.all().size(), 2U);  // keys and values, though each layer has them
 }
 
 }  // namespace

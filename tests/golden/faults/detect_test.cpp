@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
+#include <string>
 
 #include "golden/faults/equivalence.h"
 #include "golden/faults/study.h"
+#include "tests/golden/text/text_case.h"
 
 namespace shardproof::faults {
 namespace {
@@ -39,6 +42,7 @@ TEST(FaultDetectors, SayWhatTheyAreFor) {
       {"ws2d:heads", "plain", "lose-a-part", "decode.layer.kr", "first", "--efb"},
       // A well-typed program on well-placed operands: only what is compared with the model sees it.
       {"ws2d:heads", "plain", "next-shard", "weights.layer.wq", "H", "--ef-"},
+      {"ws2d:heads", "plain", "weight-of-other-layer", "weights.layer.wq", "-", "--ef-"},
       {"ws2d:batch", "plain", "weights-exchanged", "prefill.layer.k", "-", "--ef-"},
       // What rounds is nothing in a field.
       {"ws2d:heads", "plain", "parts-in-bf16", "prefill.layer.y", "-", "--e-b"},
@@ -48,7 +52,13 @@ TEST(FaultDetectors, SayWhatTheyAreFor) {
       {"ws2d:heads", "int8", "int8-drops-norm-scale", "weights.layer.norm", "-", "--ef-"},
       {"ws2d:batch", "base2", "base2-logits-at-natural-temperature", "prefill.sample.e", "-",
        "--e.b"},
-      {"wg-x:batch", "hand-over", "hand-over-layer-off", "", "-", "--efb"}};
+      {"wg-x:batch", "hand-over", "hand-over-layer-off", "", "-", "--efb"},
+      // Programs that are well typed each, and do not fit together.
+      {"ws2d:heads", "hand-over", "hand-over-relabelled", "hand_over.hand_over.ko", "-", "t-efb"},
+      {"ws2d:heads", "hand-over", "hand-over-to-other-layout", "hand_over.hand_over.ko", "B",
+       "t-efb"},
+      {"ws2d:heads", "hand-over", "hand-over-layout-transposed", "hand_over.hand_over.ko", "-",
+       "t-efb"}};
   OracleMemo memo;
   for (const Expected& row : rows) {
     SCOPED_TRACE(row.how);
@@ -141,6 +151,43 @@ TEST(FaultStudy, ASampleLeavesNoneOfAnyClass) {
   EXPECT_EQ(done, 90U);
   EXPECT_EQ(classes.size(), 15U);
   for (std::size_t i = 0; i < kDetectors; ++i) EXPECT_GT(seen[i], 0) << detector_names()[i];
+}
+
+TEST(FaultStudy, OfATextLeavesNoneOfAnyClass) {
+  // gemma-2 has layers of two kinds; experts choose by top, which a field does not have.
+  for (const auto& [text, least] : {std::pair("gemma-2", 13U), {"experts", 13U}}) {
+    Case c = case_of_text(text, "torus=2x2x2 prefill=ws2d:batch prompt=4 chunk=2 batch=8");
+    Study study = plan_study({{std::string(kOwnCase), "ws2d:batch", c}});
+    EXPECT_GT(study.mutants.size(), 500U) << text;
+    std::set<std::string> sites;
+    for (const Planned& one : study.mutants) sites.insert(one.mutant.site.to_string());
+    EXPECT_TRUE(sites.contains("weights.layer.wq")) << text;
+    // Of the second kind of layer alone.
+    for (const char* site : {"weights.layer.w_router", "prefill.layer.router"})
+      EXPECT_EQ(sites.contains(site), std::string_view(text) == "experts") << site;
+    draw(study, 26, 5);
+    OracleMemo memo;
+    std::set<std::string_view> classes;
+    for (const Result& one : judge(study, memo, 2)) {
+      EXPECT_FALSE(one.survives())
+          << text << " " << one.planned.mutant.to_string() << " " << one.error;
+      EXPECT_EQ(one.sights.own[static_cast<std::size_t>(Seer::field)] == Sight::not_run,
+                std::string_view(text) == "experts");
+      classes.insert(one.planned.mutant.how->fault_class);
+    }
+    EXPECT_GE(classes.size(), least) << text;
+  }
+}
+
+TEST(FaultEquivalence, IsOfWhatIsMadeOfPositionsAlone) {
+  OracleMemo memo;
+  const Case c = case_of_text("gemma-2", "torus=2x2x2 prefill=ws2d:batch prompt=4 chunk=2 batch=8");
+  const TypedPlan typed = make_typed_plan(c);
+  const Operator& how = find_operator("wrong-block-sliced");
+  // The cosines at the positions of all rows, which the embedding returns; not the stream.
+  EXPECT_EQ(equivalent_by(typed, {&how, Site::parse("prefill.layer.cos_heres"), "-"}, memo),
+            "equal-positions");
+  EXPECT_EQ(reason_of(typed, {&how, Site::parse("prefill.layer.norms"), "-"}), "");
 }
 
 }  // namespace

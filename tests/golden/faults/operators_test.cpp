@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "engine/layouts/table.h"
+#include "engine/shards/sharded.h"
 #include "golden/faults/plant.h"
 #include "golden/faults/study.h"
 #include "weights/base/error.h"
@@ -126,6 +128,39 @@ TEST(FaultOperators, PlantWhatIsWritten) {
     }
   }
   EXPECT_GT(compared, 100);
+}
+
+/// What a result edit makes of the numbers 0, 1, ... of a value on one chip.
+std::vector<float> edited(const char* name, const Layout& layout, const Shape& shape) {
+  const Case c = parse_case("torus=1x1x1");
+  Tensor tensor(shape);
+  std::iota(tensor.data.begin(), tensor.data.end(), 0.0F);
+  Sharded value = shard(tensor, layout, c.torus);
+  const ValueDecl declared{"k", layout, Role::parse("k_cache")};
+  const Scope scope{"prefill.c0", "", 0};
+  const Program program;
+  const Op op;
+  const Seen seen;
+  const std::string parameter = "-";
+  find_operator(name).result()({c, scope, program, op, declared, seen, parameter}, value);
+  const Tensor now = assemble(value);
+  return {now.data.begin(), now.data.end()};
+}
+
+TEST(FaultOperators, OfArrivedCachesMoveWhatTheySay) {
+  const Layout cache = Layout::parse("BMKQ");
+  const Shape shape{2, 2, 3, 2};
+  using Numbers = std::vector<float>;
+  EXPECT_EQ(edited("hand-over-slot-off", cache, shape),
+            (Numbers{0,  1,  2,  3,  4,  5,  0,  1,  2,  3,  4,  5,
+                     12, 13, 14, 15, 16, 17, 12, 13, 14, 15, 16, 17}));
+  EXPECT_EQ(edited("hand-over-heads-reversed", cache, shape),
+            (Numbers{4,  5,  2,  3,  0,  1,  10, 11, 8,  9,  6,  7,
+                     16, 17, 14, 15, 12, 13, 22, 23, 20, 21, 18, 19}));
+  // Pairs of (slot, head), in memory head by head.
+  EXPECT_EQ(edited("hand-over-layout-transposed", cache, shape),
+            (Numbers{0,  1,  6,  7,  2,  3,  8,  9,  4,  5,  10, 11,
+                     12, 13, 18, 19, 14, 15, 20, 21, 16, 17, 22, 23}));
 }
 
 }  // namespace

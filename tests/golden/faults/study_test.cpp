@@ -9,6 +9,7 @@
 #include <set>
 
 #include "golden/faults/others.h"
+#include "golden/faults/smallest.h"
 
 namespace shardproof::faults {
 namespace {
@@ -72,39 +73,92 @@ TEST(FaultStudy, OfOneCaseNamesAMutant) {
   EXPECT_THROW(of_one_case(study, {&find_operator("ring-sign"), Site::parse("a.b.c"), "-"}), Error);
 }
 
+TEST(FaultSizes, AreTriedInAllStepsOfACaseOrTwoOfEach) {
+  std::vector<TypedPlan> plans;
+  for (const char* strategy : {"ws1d:heads", "ws1d:batch", "ws2d:batch", "dp"})
+    plans.push_back(make_typed_plan(cases_of(Strategy::parse(strategy)).at(0).source_case));
+  const std::vector<SizeSite> of_four = sites_of_sizes(plans, NumberFormat::f32);
+  ASSERT_EQ(of_four.size(), 8U);
+  std::set<std::string> values;
+  for (std::size_t i = 0; i < of_four.size(); ++i) {
+    EXPECT_EQ(of_four[i].of_case, i / 2);
+    values.insert(of_four[i].site.value);
+  }
+  EXPECT_GE(values.size(), 6U);
+  plans.resize(1);
+  const std::vector<SizeSite> all = sites_of_sizes(plans, NumberFormat::f32);
+  const std::vector<SizeSite> stored = sites_of_sizes(plans, NumberFormat::bf16);
+  std::size_t steps = 0;
+  for (const Op& op : plans[0].plan.prefill.layer.ops)
+    if (op.results.size() == 1 && op.kind != OpKind::append) ++steps;
+  EXPECT_GT(all.size(), stored.size());
+  EXPECT_LE(all.size(), steps);
+  for (const SizeSite& one : stored)
+    EXPECT_FALSE(plans[0].plan.prefill.layer.declared(one.site.value).layout.is_partial())
+        << one.site.value;
+}
+
+TEST(FaultSizes, GrowUntilTheyAreSeen) {
+  const Case c = parse_case(
+      "torus=2x1x1 prefill=ws1d:heads batch=1 prompt=2 gen=1 "
+      "model=palm-tiny,layers=1,E=8,F=8,H=4,Q=4,V=8,positions=4");
+  OracleMemo memo;
+  const std::vector<SizeCurve> curves =
+      smallest_effects({{std::string(kOwnCase), "ws1d:heads", c}}, memo, 2);
+  ASSERT_EQ(curves.size(), 6U);
+  for (const SizeCurve& curve : curves) {
+    SCOPED_TRACE(curve.what + " in " + curve.format);
+    ASSERT_GT(curve.sizes.size(), 3U);
+    // The right run is silent, and the largest change is seen at each step; allclose says of right
+    // runs what it says of faults.
+    const SizeSeen &none = curve.sizes.front(), &most = curve.sizes.back();
+    EXPECT_EQ(none.size, "none");
+    EXPECT_EQ(none.exact + none.bounds, 0);
+    EXPECT_GT(none.sites, 3);
+    EXPECT_EQ(most.sites, none.sites);
+    EXPECT_EQ(most.exact, most.sites);
+    EXPECT_EQ(most.bounds, most.sites);
+    for (const SizeSeen& one : curve.sizes) EXPECT_EQ(one.sites, none.sites) << one.size;
+  }
+}
+
 TEST(OtherChecks, HaveTheirUsualNumbers) {
+  // Sums of few small integers, and square roots of their squares: all exact in f64.
   const std::vector<float> b{1, 2, 3, 4};
   const Distances same = distances(b, b);
   EXPECT_TRUE(same.allclose);
-  EXPECT_NEAR(same.cosine, 1, 1e-15);
-  EXPECT_NEAR(same.pcc, 1, 1e-15);
-  EXPECT_NEAR(same.relative, 0, 1e-15);
+  EXPECT_EQ(same.cosine, 1);
+  EXPECT_EQ(same.pcc, 1);
+  EXPECT_EQ(same.relative, 0);
   // A factor is nothing to cosine and PCC, an offset nothing to PCC.
   const Distances twice = distances({2, 4, 6, 8}, b);
   EXPECT_FALSE(twice.allclose);
-  EXPECT_NEAR(twice.cosine, 1, 1e-15);
-  EXPECT_NEAR(twice.pcc, 1, 1e-15);
-  EXPECT_NEAR(twice.relative, 1 - 2 * 60.0 / 150, 1e-12);
-  EXPECT_NEAR(distances({11, 12, 13, 14}, b).pcc, 1, 1e-12);
+  EXPECT_EQ(twice.cosine, 1);
+  EXPECT_EQ(twice.pcc, 1);
+  EXPECT_EQ(twice.relative, 1 - 2 * 60.0 / 150);
+  EXPECT_EQ(distances({11, 12, 13, 14}, b).pcc, 1);
   EXPECT_TRUE(distances({1, 2, 3, 4.00003F}, b).allclose);
   EXPECT_FALSE(distances({1, 2, 3, 4.00005F}, b).allclose);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Distances broken = distances({1, 2, nan, 4}, b);
   EXPECT_FALSE(broken.allclose);
-  EXPECT_LT(broken.cosine, 0.99);
-  EXPECT_LT(broken.pcc, 0.99);
-  EXPECT_GT(broken.relative, 1e-3);
-  EXPECT_LT(distances({0, 0, 0, 0}, b).cosine, 0.99);
+  EXPECT_EQ(broken.cosine, 0);
+  EXPECT_EQ(broken.pcc, 0);
+  EXPECT_EQ(broken.relative, 1);
+  EXPECT_EQ(distances({0, 0, 0, 0}, b).cosine, 0);
 }
 
 TEST(OtherChecks, KlIsThatOfTheDistributions) {
   EXPECT_EQ(mean_kl({0, 1}, {0, 1}, 2, 1.0), 0);
-  const double p = 1 / (1 + std::exp(1.0)), q = 0.5;
-  EXPECT_NEAR(mean_kl({0, 0}, {0, 1}, 2, 1.0),
-              p * std::log(p / q) + (1 - p) * std::log((1 - p) / q), 1e-12);
+  // Of (1/2, 1/2) and, as exp(-1000) is 0 in f64, (1, exp(-1000)): the logarithms are 0 and -1000.
+  const double far = mean_kl({0, -1000}, {0, 0}, 2, 1.0);
+  EXPECT_DOUBLE_EQ(far, 500 - std::log(2.0));
+  // Not the other way round: (1, 0) of (1/2, 1/2).
+  EXPECT_DOUBLE_EQ(mean_kl({0, 0}, {0, -1000}, 2, 1.0), std::log(2.0));
   // Of a row and one that is equal: half of it.
-  EXPECT_NEAR(mean_kl({0, 0, 3, 5}, {0, 1, 3, 5}, 2, 1.0), mean_kl({0, 0}, {0, 1}, 2, 1.0) / 2,
-              1e-12);
+  EXPECT_EQ(mean_kl({0, -1000, 3, 5}, {0, 0, 3, 5}, 2, 1.0), far / 2);
+  // A unit is a factor of all logits.
+  EXPECT_EQ(mean_kl({0, -500}, {0, 0}, 2, 2.0), far);
 }
 
 }  // namespace

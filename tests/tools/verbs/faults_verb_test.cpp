@@ -55,7 +55,7 @@ TEST_F(Cli, FaultsOfOneCaseWritesItsTables) {
   write("b.json", changed.dump());
   const Outcome other = run("faults --budget 30 --seed 4 --against b.json" + kFaultsCase);
   EXPECT_EQ(other.code, 1);
-  EXPECT_NE(other.out.find("other than in b.json"), std::string::npos) << other.out;
+  EXPECT_NE(other.out.find("differs from b.json"), std::string::npos) << other.out;
 }
 
 TEST_F(Cli, FaultsListsMutantsThatOnlyTakes) {
