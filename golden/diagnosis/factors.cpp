@@ -53,17 +53,25 @@ class Multiples {
       : q_(q), id_(std::move(id)), right_(id_ == q.id() ? q.expected() : q.replay().value(id_)) {}
 
   std::optional<IntervalTensor> times(double factor) {
-    ++computed_;
-    const IntervalTensor changed = scaled(right_, factor, q_.declared());
-    if (id_ == q_.id()) return changed;
-    Replaced replaced(q_);
-    replaced.put(id_, changed.rounded(q_.replay().format_at(q_.replay().place_of(id_))));
+    if (id_ == q_.id()) {
+      ++computed_;
+      return scaled(right_, factor, q_.declared());
+    }
     try {
-      return replaced.expected(q_.id());
+      return replaced(factor).expected(q_.id());
     } catch (const Error& e) {
       if (e.label() != "bounds_c1" && e.label() != "oracle_graph") throw;
       return std::nullopt;
     }
+  }
+
+  /// Returns a dump in which the operand is times a factor.
+  Replaced replaced(double factor) {
+    ++computed_;
+    Replaced replaced(q_);
+    replaced.put(id_, scaled(right_, factor, q_.declared())
+                          .rounded(q_.replay().format_at(q_.replay().place_of(id_))));
+    return replaced;
   }
 
   /// Returns the factor at which the squares of the differences are least; nullopt if the value
@@ -117,12 +125,13 @@ int try_fitted_factor(const Question& q, Search& search, const Row& row, const s
     if (!factor) continue;
     if (*factor == 1.0) break;
     const auto tried = [&](const std::string& words, double number, int parameters) {
-      const auto value = multiples.times(number);
-      if (!value) return;
       Candidate c = candidate(row, words + where);
       c.parameters += parameters + (where.empty() ? 0 : 200);
       c.fitted = true;
-      Trial(q, search).try_value(std::move(c), *value);
+      if (id != q.id())
+        Trial(q, search).try_replaced(std::move(c), multiples.replaced(number));
+      else if (const auto value = multiples.times(number))
+        Trial(q, search).try_value(std::move(c), *value);
     };
     // The reading nearest to it, where its own bound may hide the difference.
     const std::vector<Reading> all = readings(q);

@@ -151,13 +151,7 @@ void try_values(const Question& q, Search& search, Candidate candidate, const Va
   if (!search.wants(candidate)) return;
   Replaced replaced(q);
   for (const auto& [id, value] : values) replaced.put(id, value, candidate.fault == "mask");
-  try {
-    candidate.at = q.logical(replaced.expected(q.id()));
-  } catch (const Error& e) {
-    if (e.label() != "bounds_c1" && e.label() != "oracle_graph") throw;
-    return;
-  }
-  search.consider(std::move(candidate));
+  Trial(q, search).try_replaced(std::move(candidate), std::move(replaced));
 }
 
 }  // namespace

@@ -36,6 +36,9 @@ class Trial {
   /// Likewise, of another step of the value.
   void try_change(Candidate candidate, const Step& step, const Question::Change& change);
   void try_value(Candidate candidate, bounds::IntervalTensor value);
+  /// Tries what follows for the value from others that are replaced; ignores what the step cannot
+  /// have. The other values that follow from them may refute it.
+  void try_replaced(Candidate candidate, class Replaced replaced);
   /// Tries the value of another contraction.
   void try_sum(Candidate candidate, Contraction changed);
   /// Tries the right value with its elements moved: element g holds what belongs at from(g).
@@ -52,6 +55,8 @@ class Trial {
 bool is_activation(ModelOp op);
 /// Returns whether the step has an exponential of each slot.
 bool exponentiates(const Question& question);
+/// Returns the exponentials of each slot in the value's layer; nullopt if the dump lacks them.
+std::optional<bounds::Derivation::Place> dumped_exponentials(const Question& question);
 /// Returns the ids of what a mean weighs by and of what it is divided by; nullopt if it is no mean.
 std::optional<std::pair<std::string, std::string>> mean_of(const Question& question);
 
@@ -77,6 +82,9 @@ class Replaced {
   }
   /// Returns what the operands of a value imply; those that the dump lacks follow in turn.
   bounds::IntervalTensor expected(const std::string& id);
+  /// Returns whether another dumped value of the layer would be another one, but is right. One that
+  /// is wrong shows nothing: it may have a fault of its own.
+  bool contradicted();
 
  private:
   const bounds::IntervalTensor& value(const std::string& id);
