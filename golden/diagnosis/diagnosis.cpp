@@ -120,10 +120,10 @@ std::string_view remedy(std::string_view fault) {
 }
 
 std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
-                                 const std::vector<Wrong>& others) {
+                                 const std::vector<Wrong>& others, std::string_view without) {
   const Question question(replay, wrong);
   if (question.right()) return {};
-  Search search(question);
+  Search search(question, without);
   // A value that was never written equals any other that was not.
   interpret(Stage::first, question, search);
   if (search.explained()) return search.ranked();

@@ -65,9 +65,11 @@ std::string_view remedy(std::string_view fault);
 /// explanations, simplest first; or, if there are none, the five nearest candidates by residual
 /// that leave at most a tenth of the difference. `others`: later values of the same name, right or
 /// wrong. Explanations that hold for them too come first; those that they refute are dropped if one
-/// holds. Throws what replay.expected throws, and Error("diagnosis_c1", ...) if layout, torus and
-/// shards do not fit a value.
+/// holds. `without`: a kind that is not tried, so that one sees what is said of faults that are not
+/// in the table. Throws what replay.expected throws, and Error("diagnosis_c1", ...) if layout,
+/// torus and shards do not fit a value.
 std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
-                                 const std::vector<Wrong>& others = {});
+                                 const std::vector<Wrong>& others = {},
+                                 std::string_view without = "");
 
 }  // namespace shardproof::diagnosis

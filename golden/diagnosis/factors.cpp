@@ -77,15 +77,18 @@ class Multiples {
 
   /// `smooth`: no number on the way is rounded to 16 bits, so that the result has a slope.
   std::optional<IntervalTensor> times(double factor, bool smooth) {
-    ++computed_;
-    IntervalTensor changed = scaled(right_, factor, q_.declared());
-    if (!smooth) changed = rounded_or_not(changed, q_.declared());
-    if (id_ == q_.id()) return changed;
-    Replaced replaced(q_);
+    if (id_ != q_.id()) return replaced(factor, smooth).implied();
+    return scaled_by(factor, smooth);
+  }
+
+  /// Returns a dump in which the operand is times a factor.
+  Replaced replaced(double factor, bool smooth) {
+    IntervalTensor changed = scaled_by(factor, smooth);
     const NumberFormat format = q_.replay().format_at(q_.replay().place_of(id_));
     if (!smooth || !bounds::narrow_storage(format)) changed = changed.rounded(format);
+    Replaced replaced(q_);
     replaced.put(id_, std::move(changed));
-    return replaced.implied();
+    return replaced;
   }
 
   /// Returns the factor at which the squares of the differences are least; nullopt if the value
@@ -123,6 +126,12 @@ class Multiples {
   int computed() const { return computed_; }
 
  private:
+  IntervalTensor scaled_by(double factor, bool smooth) {
+    ++computed_;
+    const IntervalTensor changed = scaled(right_, factor, q_.declared());
+    return smooth ? changed : rounded_or_not(changed, q_.declared());
+  }
+
   const Question& q_;
   std::string id_;
   IntervalTensor right_;
@@ -138,13 +147,14 @@ int try_fitted_factor(const Question& q, Search& search, const Row& row, const s
     if (!factor) continue;
     if (*factor == 1.0) break;
     const auto tried = [&](const std::string& words, double number, bool reading) {
-      const auto value = multiples.times(number, false);
-      if (!value) return;
       Candidate c = id == q.id() ? candidate(row, words)
                                  : candidate(row, words, q.replay().place_of(id).name, kLacking);
       c.parameters += reading ? 0 : 1;
       c.fitted = !reading;
-      Trial(q, search).try_value(std::move(c), *value);
+      if (id != q.id())
+        Trial(q, search).try_replaced(std::move(c), multiples.replaced(number, false));
+      else if (const auto value = multiples.times(number, false))
+        Trial(q, search).try_value(std::move(c), *value);
     };
     // The readings near it, where its own bound may hide the difference.
     for (const Reading& r : nearest(readings(q), *factor, steps_of(q).reading))

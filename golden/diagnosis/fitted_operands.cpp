@@ -72,14 +72,16 @@ class FittedOperands : Trial {
 
   void attempt(const std::string& id, const std::string& weight, const std::vector<int>& held,
                const Axes& set, const std::string& words) {
-    search_.consider(
+    Replaced replaced(q_);
+    replaced.put(id, under(id, weight, in_order(weight, held)));
+    try_replaced(
         {.fault = is_permutation(held) ? "chunks in another order" : "another chip's block",
          .detail = fmt::format("{}{}, in {}, which the dump lacks", words, fmt::join(held, ","),
                                q_.replay().place_of(id).name),
          .parameters = 700,
          .axes = set.to_string(),
-         .at = q_.logical(following(id, under(id, weight, in_order(weight, held)))),
-         .fitted = true});
+         .fitted = true},
+        std::move(replaced));
   }
 
   /// Puts another block of the gain in place of one, or exchanges two, as long as less is left of

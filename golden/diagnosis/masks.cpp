@@ -30,10 +30,6 @@ class Sight {
   explicit Sight(const Question& q)
       : q_(q), pass_(q.pass()), letters_(q.step().lines().back().letters) {}
 
-  /// Returns the index of an element in a dim of a value with these letters.
-  static std::size_t index(std::string_view letters, const Shape& shape, std::size_t i, char dim) {
-    return i / inner_of(shape, letters.find(dim)) % at(shape[letters.find(dim)]);
-  }
   std::size_t own_key(std::size_t b, std::size_t l) const {
     return at(q_.replay().position(pass_, b, l));
   }
@@ -42,7 +38,7 @@ class Sight {
   /// not all 0 where it sees a key that it should not.
   template <class Sees>
   bool agrees(Sees&& sees) const {
-    const std::optional<bounds::Derivation::Place> of = exponential();
+    const std::optional<bounds::Derivation::Place> of = dumped_exponentials(q_);
     if (!of || of->name == q_.name()) return true;
     const std::string id = q_.id_of(of->name);
     const IntervalTensor& e = q_.replay().value(id);
@@ -51,8 +47,9 @@ class Sight {
     bool more = false, there = false;
     for (std::size_t i = 0; i < e.size(); ++i) {
       if (!unspoken.empty() && unspoken[i]) continue;
-      const std::size_t b = index(letters, e.shape, i, 'B'), l = index(letters, e.shape, i, 'L'),
-                        m = index(letters, e.shape, i, 'M');
+      const std::size_t b = index_in(letters, e.shape, i, 'B'),
+                        l = index_in(letters, e.shape, i, 'L'),
+                        m = index_in(letters, e.shape, i, 'M');
       const bool right = m < bounds::Derivation::visible(pass_, b, l), now = sees(b, l, m);
       if (right && !now && e.center[i] != 0.0) return false;
       if (right || !now) continue;
@@ -73,8 +70,8 @@ class Sight {
   IntervalTensor hidden(IntervalTensor y, Sees&& sees, bool one) const {
     const double masked = masked_number();
     for (std::size_t i = 0; i < y.size(); ++i)
-      if (!sees(index(letters_, y.shape, i, 'B'), index(letters_, y.shape, i, 'L'),
-                index(letters_, y.shape, i, 'M')))
+      if (!sees(index_in(letters_, y.shape, i, 'B'), index_in(letters_, y.shape, i, 'L'),
+                index_in(letters_, y.shape, i, 'M')))
         y.set(i, bounds::FunctionValue{masked, 0.0, 0.0});
       else if (one)
         y.set(i, bounds::FunctionValue{1.0, 0.0, 0.0});
@@ -99,17 +96,6 @@ class Sight {
       if (const double v = q_.expected().center[i] - q_.expected().radius[i]; std::isfinite(v))
         right = std::min(right, v);
     return lowest < right ? lowest : 0.0;
-  }
-  /// Returns the dumped exponentials of this layer.
-  std::optional<bounds::Derivation::Place> exponential() const {
-    const bounds::TextLines& lines = q_.step().graph().lines();
-    for (const TextLine& line : lines.text().section(TextSection::layer).lines) {
-      const Expression& e = line.expression;
-      if ((is_call(e, ModelOp::exp) || is_call(e, ModelOp::exp2)) &&
-          line.letters.find('M') != line.letters.npos && q_.replay().dumped(q_.id_of(line.name)))
-        return bounds::Derivation::Place{pass_.name, q_.place().layer, line.name};
-    }
-    return std::nullopt;
   }
 
   const Question& q_;
@@ -241,8 +227,8 @@ Edit cache_before_the_pass() {
         continue;
       IntervalTensor before = q.value(id);
       for (std::size_t i = 0; i < before.size(); ++i)
-        if (Sight::index("BM", before.shape, i, 'M') + at(pass.prefix.length) >=
-            sight.own_key(Sight::index("BM", before.shape, i, 'B'), 0))
+        if (index_in("BM", before.shape, i, 'M') + at(pass.prefix.length) >=
+            sight.own_key(index_in("BM", before.shape, i, 'B'), 0))
           before.set(i, bounds::FunctionValue{});
       Trial(q, search).try_change(candidate(row, id), {.values = {{id, std::move(before)}}});
     }

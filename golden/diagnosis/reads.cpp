@@ -89,9 +89,31 @@ class Reads : Trial {
     again_ = false;
   }
 
+  /// Returns whether the dump's exponentials are 0 wherever the slots would hold zeros: a mask
+  /// hides these keys then, as exponentials of zeros are not 0.
+  bool masked(const Rows& rows) const {
+    const std::optional<bounds::Derivation::Place> of = dumped_exponentials(q_);
+    if (!of || of->name == q_.name()) return false;
+    const IntervalTensor& e = q_.replay().value(q_.id_of(of->name));
+    const std::string& letters = q_.step().graph().lines().line_of(*of)->letters;
+    const PassPlan& pass = q_.replay().pass(of->pass);
+    bool any = false;
+    for (std::size_t i = 0; i < e.size(); ++i) {
+      const std::size_t b = index_in(letters, e.shape, i, 'B'),
+                        m = index_in(letters, e.shape, i, 'M');
+      const std::int64_t slot = static_cast<std::int64_t>(m) - pass.prefix.length;
+      if (slot < 0 || slot >= M_ || rows(static_cast<std::int64_t>(b), slot) != kZero ||
+          m >= bounds::Derivation::visible(pass, b, index_in(letters, e.shape, i, 'L')))
+        continue;
+      if (e.center[i] != 0.0) return false;
+      any = true;
+    }
+    return any;
+  }
+
   void try_slots(const std::string& words, int parameters, const Rows& rows) {
     each_of_caches([&](const Ids& ids) {
-      try_contents(words, parameters, ids, [&](const std::string& id) {
+      const auto contents = [&](const std::string& id) {
         const IntervalTensor& right = q_.value(id);
         IntervalTensor read = right;
         const std::size_t width = right.size() / at(B_ * M_);
@@ -103,7 +125,8 @@ class Reads : Trial {
                          row == kZero ? bounds::Number{0.0, 0.0, 0.0}
                                       : right.number(at(row * M_ + m) * width + i));
         return read;
-      });
+      };
+      try_contents(words, parameters, ids, contents, [this, rows] { return masked(rows); });
     });
   }
 
@@ -134,11 +157,13 @@ class Reads : Trial {
   }
 
   void try_contents(const std::string& words, int parameters, const Ids& ids,
-                    const std::function<IntervalTensor(const std::string& id)>& contents) {
+                    const std::function<IntervalTensor(const std::string& id)>& contents,
+                    std::function<bool()> refuted = {}) {
     if (search_.explained_everywhere() && !again_) return;
     Candidate c = candidate(row_, words, names_of(q_, ids));
     c.parameters += parameters + (ids.size() == caches_.size() ? 0 : 1);
     if (!search_.wants(c) || (left_ -= numbers_) < 0) return;
+    c.refuted = std::move(refuted);
     Values values;
     for (const std::string& id : ids) values.emplace_back(id, contents(id));
     try_values(std::move(c), std::move(values));

@@ -314,6 +314,11 @@ std::size_t inner_of(const Shape& shape, std::size_t dim) {
   return at(element_count({shape.begin() + static_cast<std::ptrdiff_t>(dim) + 1, shape.end()}));
 }
 
+std::size_t index_in(std::string_view letters, const Shape& shape, std::size_t element, char dim) {
+  const std::size_t d = letters.find(dim);
+  return element / inner_of(shape, d) % at(shape[d]);
+}
+
 std::string words_of(const Axes& axes) {
   std::string words;
   int left = axes.size();

@@ -49,6 +49,9 @@ struct Candidate {
   bool fitted = false;
   /// Several values have the fault; of those that the dump lacks, all together.
   bool shared = false;
+  /// Returns whether another dumped value shows that it did not happen; empty: none is asked.
+  /// Called for what explains the value on all chips.
+  std::function<bool()> refuted = {};
 };
 
 /// A wrong value, or weight, with all that a search for its fault needs. Chips are those whose
@@ -213,6 +216,9 @@ class Question {
 
 /// Returns how many elements of a tensor one index of a dim has.
 std::size_t inner_of(const Shape& shape, std::size_t dim);
+
+/// Returns the index of an element in a dim of a value with these letters.
+std::size_t index_in(std::string_view letters, const Shape& shape, std::size_t element, char dim);
 
 /// Returns "x", "x and y", or "x, y and z".
 std::string words_of(const Axes& axes);

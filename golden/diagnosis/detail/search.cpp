@@ -55,7 +55,8 @@ Candidate no_fault(const Question& q) {
 
 }  // namespace
 
-Search::Search(const Question& question) : question_(&question) {
+Search::Search(const Question& question, std::string_view without)
+    : question_(&question), without_(without) {
   find_wrong();
   none_ = *measure(question, no_fault(question), true);
 }
@@ -96,7 +97,9 @@ void Search::turn_back(const Question& question) {
 }
 
 bool Search::wants(const Candidate& candidate) const {
-  return !only_ || redirected_ ||
+  if (redirected_) return true;
+  if (candidate.fault == without_) return false;
+  return !only_ ||
          std::find(only_->begin(), only_->end(), name_of(*question_, candidate)) != only_->end();
 }
 
@@ -169,6 +172,7 @@ void Search::consider(Candidate candidate) {
     if (!possible && residual >= bar) return;
   }
   if (!any || (possible && explains(candidate)) || residual >= bar) return;
+  candidate.refuted = nullptr;  // and what it holds
   nearest_.push_back({question_, std::move(candidate), residual});
   stable_sort(nearest_, [](const Near& a, const Near& b) { return a.residual < b.residual; });
   if (nearest_.size() > kKept) nearest_.pop_back();
@@ -221,6 +225,7 @@ bool Search::explains(const Candidate& candidate) {
     if (!q.right(chip)) touched.push_back(chip);
   }
   if (!everywhere && !together(candidate, measured->fits)) return false;
+  if (everywhere && candidate.refuted && candidate.refuted()) return true;
   Found found;
   found.everywhere = everywhere;
   found.site = candidate.site;

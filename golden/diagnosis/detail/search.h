@@ -22,7 +22,8 @@ class Search {
   using Trials = std::map<std::string, bool>;
 
   /// Searches `question` until turn_to() changes it; it must outlive all candidates tried with it.
-  explicit Search(const Question& question);
+  /// Candidates of the kind `without` are not tried.
+  explicit Search(const Question& question, std::string_view without = "");
   /// Tries only candidates of these names, and records for each whether it holds for the value,
   /// right or wrong.
   Search(const Question& question, std::vector<std::string> names);
@@ -80,6 +81,7 @@ class Search {
   /// Returns nullopt if the candidate fails on a wrong chip and `all` is false.
   std::optional<Measured> measure(const Question& question, const Candidate& candidate,
                                   bool all) const;
+  /// Lists a candidate that explains the value; returns whether it does so, be it refuted or not.
   bool explains(const Candidate& candidate);
   static bool predicts_enough(const Measured& found);
   bool says_enough(const Candidate& candidate, const Measured& found) const;
@@ -90,6 +92,7 @@ class Search {
   std::vector<double> predicted(const Near& near) const;
 
   const Question* question_;
+  std::string_view without_;
   std::vector<std::vector<bool>> wrong_;             // wrong elements, per chip
   std::vector<std::pair<int, std::size_t>> probes_;  // a sample of the wrong elements
   Measured none_;                                    // without a fault

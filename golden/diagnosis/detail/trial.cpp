@@ -40,7 +40,18 @@ void Trial::try_values(Candidate candidate, Values values, bool masked) {
   if (!search_.wants(candidate)) return;
   Replaced replaced(q_);
   for (auto& [id, value] : values) replaced.put(id, std::move(value), masked);
-  if (auto value = replaced.implied()) try_value(std::move(candidate), std::move(*value));
+  try_replaced(std::move(candidate), std::move(replaced));
+}
+
+void Trial::try_replaced(Candidate candidate, Replaced replaced) {
+  const auto others = std::make_shared<Replaced>(std::move(replaced));
+  auto value = others->implied();
+  if (!value) return;
+  candidate.at = q_.logical(std::move(*value));
+  candidate.refuted = [others, also = candidate.refuted] {
+    return (also && also()) || others->contradicted();
+  };
+  search_.consider(std::move(candidate));
 }
 
 void Trial::try_sum(Candidate candidate, Contraction changed) {
@@ -71,6 +82,14 @@ bool exponentiates(const Question& q) {
     return (is_call(e, ModelOp::exp) || is_call(e, ModelOp::exp2)) &&
            line.letters.find('M') != line.letters.npos;
   });
+}
+
+std::optional<bounds::Derivation::Place> dumped_exponentials(const Question& q) {
+  for (const TextLine& line : q.step().graph().lines().text().section(TextSection::layer).lines)
+    if ((is_call(line.expression, ModelOp::exp) || is_call(line.expression, ModelOp::exp2)) &&
+        line.letters.find('M') != line.letters.npos && q.replay().dumped(q.id_of(line.name)))
+      return bounds::Derivation::Place{q.place().pass, q.place().layer, line.name};
+  return std::nullopt;
 }
 
 std::optional<std::pair<std::string, std::string>> mean_of(const Question& q) {
@@ -288,6 +307,25 @@ class InModelsOrder {
 
 bool holds(const Question& q, const std::string& id, const bounds::IntervalTensor& expected) {
   return q.replay().dumped(id) && holds(q, id, q.replay().value(id), expected);
+}
+
+bool Replaced::contradicted() {
+  const auto shows = [this](const TextLine& line) {
+    const std::string id = q_.id_of(line.name);
+    if (id == q_.id() || !q_.replay().dumped(id) || values_.contains(id)) return false;
+    const std::vector<std::string> operands = operands_of(q_, id);
+    if (std::none_of(operands.begin(), operands.end(),
+                     [&](const std::string& of) { return values_.contains(of) || follows(of); }))
+      return false;
+    try {
+      return holds(q_, id, q_.replay().expected(id)) && !holds(q_, id, expected(id));
+    } catch (const Error& e) {
+      if (e.label() != "bounds_c1" && e.label() != "oracle_graph") throw;
+      return false;
+    }
+  };
+  const auto& lines = q_.step().graph().lines().text().section(TextSection::layer).lines;
+  return std::any_of(lines.begin(), lines.end(), shows);
 }
 
 bool right_if_declared(const Question& q, const Places& places) {

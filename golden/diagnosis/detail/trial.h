@@ -46,6 +46,9 @@ class Trial {
   void try_value(Candidate candidate, bounds::IntervalTensor value);
   /// Tries what follows if others have these values; `masked`: also where masks hide them.
   void try_values(Candidate candidate, Values values, bool masked = false);
+  /// Tries what follows for the value from others that are replaced; ignores what the step cannot
+  /// have. The other values that follow from them may refute it.
+  void try_replaced(Candidate candidate, class Replaced replaced);
   /// Tries the value of another contraction.
   void try_sum(Candidate candidate, Contraction changed);
   /// Tries the right value with its elements moved: element g holds what belongs at from(g).
@@ -64,6 +67,8 @@ bool is_activation(ModelOp op);
 std::string turned_operand(const Question& question);
 /// Returns whether the step has an exponential of each slot.
 bool exponentiates(const Question& question);
+/// Returns the exponentials of each slot in the value's layer; nullopt if the dump lacks them.
+std::optional<bounds::Derivation::Place> dumped_exponentials(const Question& question);
 /// Returns the ids of what a mean weighs by and of what it is divided by; nullopt if it is no mean.
 std::optional<std::pair<std::string, std::string>> mean_of(const Question& question);
 
@@ -105,6 +110,9 @@ class Replaced {
   /// Returns what the operands of the question's value imply; nullopt if a line on the way is not
   /// evaluated by itself.
   std::optional<bounds::IntervalTensor> implied();
+  /// Returns whether another dumped value of the layer would be another one, but is right. One that
+  /// is wrong shows nothing: it may have a fault of its own.
+  bool contradicted();
 
  private:
   /// Returns whether a value that the dump lacks is computed from a replaced one.

@@ -48,8 +48,10 @@ using Prediction = std::function<std::optional<Predicted>(const Token& token)>;
 
 class TokenFaults {
  public:
-  TokenFaults(const Values& values, const Claim& claim, Reference& reference)
-      : torus_(claim.source_case.torus),
+  TokenFaults(const Values& values, const Claim& claim, Reference& reference,
+              std::string_view without)
+      : without_(without),
+        torus_(claim.source_case.torus),
         V_(at(claim.source_case.model.V)),
         placed_(at(placed_model(claim.source_case).V)) {
     for (const DumpedValue& dumped : values.dumped)
@@ -127,6 +129,7 @@ class TokenFaults {
 
   void try_fault(std::string_view fault, std::string detail, const Prediction& predicted,
                  const Axes& axes = {}) {
+    if (fault == without_) return;
     ++tried_;
     bool closed = true;
     for (const Token& token : tokens_) {
@@ -249,6 +252,7 @@ class TokenFaults {
               });
   }
 
+  std::string_view without_;
   Torus torus_;
   std::size_t V_, placed_;
   Axes declared_;
@@ -262,9 +266,9 @@ class TokenFaults {
 }  // namespace
 
 std::vector<diagnosis::Hypothesis> token_faults(const Values& values, const Claim& claim,
-                                                Reference& reference) {
+                                                Reference& reference, std::string_view without) {
   if (claim.source_case.sampling.sample == Sample::random) return {};
-  return TokenFaults(values, claim, reference).found();
+  return TokenFaults(values, claim, reference, without).found();
 }
 
 }  // namespace shardproof::dump

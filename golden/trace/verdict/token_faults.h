@@ -12,8 +12,9 @@ namespace shardproof::dump {
 /// ones: choices from the logits of one shard, indices within a shard taken for ids, choices from
 /// other rows or passes. A fault is an explanation only if so many wrong tokens were met by chance,
 /// each once in V, in fewer than one in ten traces, however many faults are tried. `values`,
-/// `claim` and `reference` are those of the verdict.
+/// `claim` and `reference` are those of the verdict; `without` is a kind that is not tried.
 std::vector<diagnosis::Hypothesis> token_faults(const Values& values, const Claim& claim,
-                                                Reference& reference);
+                                                Reference& reference,
+                                                std::string_view without = "");
 
 }  // namespace shardproof::dump

@@ -131,10 +131,11 @@ std::vector<const Row*> others_of(const Verdict& verdict, const Values& values,
 }  // namespace
 
 std::vector<diagnosis::Hypothesis> diagnosed(const Verdict& verdict, const Values& values,
-                                             const Claim& claim, Reference& reference) {
+                                             const Claim& claim, Reference& reference,
+                                             std::string_view without) {
   if (!verdict.first) return {};
   if (values.dumped[verdict.rows[*verdict.first].dumped].subject.meaning == Meaning::token)
-    return token_faults(values, claim, reference);
+    return token_faults(values, claim, reference, without);
   const Sound follows = sound(verdict, values);
   const auto asked = [&](const Row& row) {
     auto wrong = wrong_value(values.dumped[row.dumped], values, claim.source_case.torus,
@@ -150,7 +151,7 @@ std::vector<diagnosis::Hypothesis> diagnosed(const Verdict& verdict, const Value
   std::vector<diagnosis::Wrong> others;
   for (const Row* const row : others_of(verdict, values, reference.replay()))
     if (auto other = asked(*row)) others.push_back(std::move(*other));
-  return diagnosis::diagnose(reference.replay(), *wrong, others);
+  return diagnosis::diagnose(reference.replay(), *wrong, others, without);
 }
 
 }  // namespace shardproof::dump

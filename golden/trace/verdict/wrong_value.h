@@ -20,8 +20,9 @@ std::optional<diagnosis::Wrong> wrong_value(const DumpedValue& dumped, const Val
 /// Returns explanations of the first divergence; empty if there is none, or the diagnosis does not
 /// cover it. Only values that the verdict does not find wrong are offered as its source, and
 /// explanations are checked against some later values of the name. `values`, `claim` and
-/// `reference` are those of the verdict.
+/// `reference` are those of the verdict; `without` is as for diagnosis::diagnose.
 std::vector<diagnosis::Hypothesis> diagnosed(const Verdict& verdict, const Values& values,
-                                             const Claim& claim, Reference& reference);
+                                             const Claim& claim, Reference& reference,
+                                             std::string_view without = "");
 
 }  // namespace shardproof::dump

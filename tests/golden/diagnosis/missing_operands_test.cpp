@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/golden/diagnosis/planted.h"
@@ -191,6 +192,12 @@ TEST_F(MissingOperands, NormsOfTheEmbeddingInPlaceOfALayer) {
            [&](double v, std::size_t i) { return v / gain0.data[i % 48] * gain1.data[i % 48]; }),
       small.value(kAt + "norm").shape);
   const auto gate = of_embed.product(kAt + "norm", "layer1.w_gate");
+  for (const auto& [name, matrix] :
+       {std::pair{"q", "wq"}, {"k", "wk"}, {"v", "wv"}, {"up", "w_up"}}) {
+    Planted::Value& value = small.dump.at(kAt + name);
+    value =
+        Planted::f32(of_embed.product(kAt + "norm", std::string("layer1.") + matrix), value.shape);
+  }
   for (const bool embed : {true, false}) {
     std::erase_if(small.dump, [&](const auto& value) {
       return value.first.ends_with("norm") || (!embed && value.first.ends_with(".embed"));

@@ -139,7 +139,7 @@ class Planted : public OracleRun {
     std::vector<Wrong> others;
     for (const std::string& other : later)
       others.push_back(wrong(other, letters_of(other), {dump.at(other).data}));
-    return diagnose(replay, wrong(id, layout, std::move(shards)), others);
+    return diagnose(replay, wrong(id, layout, std::move(shards)), others, without);
   }
   /// Of a tensor that is cut rightly, or whole, rounded to f32; the dump is then as before.
   Said ask(const std::string& id, const Value& value, const Torus& torus = kTorus,
@@ -224,7 +224,8 @@ class Planted : public OracleRun {
   bounds::DeclaredArithmetic declared;
   std::map<std::string, Layout> layouts;
   bool raw = false, masked_any = false;
-  int texts = 20;  ///< how many questions are asked of the text, too
+  std::string without;  ///< a kind that is not tried
+  int texts = 20;       ///< how many questions are asked of the text, too
   std::function<bool(const std::string&)> sound;
   /// Other values that explanations are held against, whole, as the dump has them.
   std::vector<std::string> later;

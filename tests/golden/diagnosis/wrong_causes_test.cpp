@@ -231,6 +231,9 @@ TEST_F(HeldAgainst, ExponentialsRefuteAMask) {
   expect_first(said, fmt::format("stale slot: reads {}k_cache as it was before the pass", of));
   expect_none(said, "mask");
   expect_first(plant(false), "mask: a query does not see its own key");
+  // Nor are zeros read where an exponential is 0.
+  p.without = "mask";
+  expect_none(plant(false), "stale slot");
 }
 
 TEST(Masks, TheNewestKeyAlone) {

@@ -74,6 +74,9 @@ inline Written written(const std::string& name, const std::string& dims, const T
 /// "gate" of "decode.1.layer0.gate".
 inline std::string last_word(const std::string& name) { return name.substr(name.rfind('.') + 1); }
 inline double f32(double v) { return static_cast<double>(static_cast<float>(v)); }
+inline double as_bf16(double v) {
+  return static_cast<double>(round_to_bf16(static_cast<float>(v)));
+}
 
 /// The value, or the row of a verdict, of that name.
 template <class Of>
