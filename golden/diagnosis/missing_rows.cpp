@@ -34,10 +34,12 @@ std::vector<CutOperands> sums_of_layer(const Question& q, const std::vector<std:
     const std::shared_ptr<const Contraction> sum = contraction_of(q, *id);
     if (sum == nullptr || !sum->scales.empty()) continue;
     CutOperands cut{*id};
-    for (const Contraction::Term& term : sum->terms)
-      if (const TextLine* const line = lines.line_of(q.replay().place_of(term.id));
-          term.places != nullptr && line != nullptr)
+    for (const Contraction::Term& term : sum->terms) {
+      if (term.id.empty() || term.places == nullptr)
+        continue;  // a lookup, or an edit's own numbers
+      if (const TextLine* const line = lines.line_of(q.replay().place_of(term.id)))
         cut.operands.push_back({term.id, line->letters, term.letters[0]});
+    }
     if (cut.operands.size() == sum->terms.size()) all.push_back(std::move(cut));
   }
   return all;

@@ -158,6 +158,17 @@ TEST_F(UnlikeRowsOfALayer, OfBothSums) {
   expect_unexplained(ask(out(1, 2)), "other rows in each");
 }
 
+/// A lookup has no operand whose rows could be others.
+TEST_F(UnlikeRowsOfALayer, WhereTheEmbeddingIsMissingToo) {
+  std::erase_if(p.dump, [](const auto& value) { return value.first.ends_with(".embed"); });
+  const std::string id = "prefill.c0.layer0.out";
+  Noise noise;
+  expect_unexplained(
+      p.ask(id, each(p.value(id), [&](double v, std::size_t) { return v + noise(); }),
+            Torus(4, 1, 1)),
+      "noise behind a lookup");
+}
+
 class UnlikeRowsOfAParallelLayer : public UnlikeRowsOfALayer {
  protected:
   UnlikeRowsOfAParallelLayer() : UnlikeRowsOfALayer(with_keys(kSerial, ",block=parallel")) {}

@@ -113,7 +113,7 @@ ATTENTION = [
     Fault("own-chunk-mask", "attention", own_chunk_mask, ("mask",), passes=(1, 6, 3, 2)),
     Fault("no-mask", "attention", no_mask, ("mask",), passes=(2, 6, 6, 1)),
     Fault("without-newest", "attention", without_newest, ("mask",)),
-    Fault("scale-one", "attention", scaled(lambda m: 1), ("scale missing",)),
+    Fault("scale-one", "attention", scaled(lambda m: 1), ("scale missing", "another factor")),
     Fault("scale-of-E", "attention", scaled(lambda m: m.E**-0.5),
           ("scale missing", "scale doubled", "another factor")),
     Fault("scale-of-2Q", "attention", scaled(lambda m: (2 * m.Q)**-0.5),
