@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/program/execute.h"
+#include "weights/text/model_text.h"
 
 namespace shardproof {
 namespace {
@@ -30,9 +31,9 @@ Handed returned(const Program& program, const std::string& phase, const std::str
   return handed;
 }
 
-/// Lets a value be read as another role: "out" of a layer as the next one's "in".
-void read_as(Handed& handed, const std::string& role, const std::string& as) {
-  if (const auto at = handed.layouts.find(role); at != handed.layouts.end())
+/// Lets a value be read as another role: the result of a layer as the operand of the next one.
+void read_as(Handed& handed, std::string_view role, const std::string& as) {
+  if (const auto at = handed.layouts.find(std::string(role)); at != handed.layouts.end())
     handed.layouts.insert_or_assign(as, Layout(at->second));
 }
 
@@ -64,13 +65,13 @@ class HandedValues {
     const std::string word = word_of(phase);
     const Handed embedded = returned(programs.embed, word);
     Handed stream = embedded;
-    read_as(stream, "embed", "in");
+    read_as(stream, result_of(TextSection::embedding), "in");
     for (std::int64_t l = 0; l < plan_.source_case.model.layers; ++l) {
       const Program& layer = programs.layer_program(l);
       take(layer, phase, stream);
       take(layer, phase, returned(layer, word, "previous "), "previous ");
       stream = returned(layer, word);
-      read_as(stream, "out", "in");
+      read_as(stream, result_of(TextSection::layer), "in");
       for (const auto& [role, layout] : embedded.layouts) stream.layouts.try_emplace(role, layout);
     }
     take(programs.head, phase, stream);
