@@ -286,11 +286,11 @@ TEST(Factors, OfScoresInBf16) {
   for (const std::string at : {"prefill.c0.layer1.", "decode.2.layer1."})
     for (const auto& [by, words] :
          {std::pair{std::sqrt(0.5), "times 1/sqrt(2)"}, {3.0, "times 3"}, {0.25, "times 1/4"}}) {
-      const Planted::Value attn =
-          attention_of(p, at, p.value(at + "k_cache"), p.value(at + "v_cache"), [&](Numbers s) {
-            for (double& v : s) v *= by;
-            return softmax(s);
-          });
+      const Planted::Value attn = attention_of(p, at, p.value(at + "k_cache"),
+                                               p.value(at + "v_cache"), [factor = by](Numbers s) {
+                                                 for (double& v : s) v *= factor;
+                                                 return softmax(s);
+                                               });
       expect_first(p.ask(at + "attn", in_bf16(attn)), fmt::format("another factor: {}", words));
     }
 }

@@ -14,8 +14,9 @@ TEST(CountsOfAddends, ABiasAloneIsAWeightThatIsNotLoaded) {
   for (const auto& [value, bias, matrix] :
        {std::tuple("ffn_out", "b_out", "w_out"), std::tuple("attn_out", "bo", "wo")}) {
     const auto b = p.weight(std::string("layer1.") + bias);
+    const std::string id = kAt + value;
     const auto alone = [&](double times) {
-      return each(p.value(kAt + value),
+      return each(p.value(id),
                   [&](double, std::size_t i) { return times * b.data[i % b.data.size()]; });
     };
     expect_alone(p.ask(kAt + value, alone(1)),
