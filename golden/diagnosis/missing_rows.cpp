@@ -29,11 +29,11 @@ struct CutOperands {
 std::vector<CutOperands> sums_of_layer(const Question& q, const std::vector<std::string>& missing) {
   const bounds::TextLines& lines = q.step().graph().lines();
   std::vector<CutOperands> all;
-  for (auto id = missing.rbegin(); id != missing.rend(); ++id) {
-    if (q.step_of(*id).lines().back().letters != q.step().lines().back().letters) continue;
-    const std::shared_ptr<const Contraction> sum = contraction_of(q, *id);
+  for (const std::string& id : std::vector<std::string>(missing.rbegin(), missing.rend())) {
+    if (q.step_of(id).lines().back().letters != q.step().lines().back().letters) continue;
+    const std::shared_ptr<const Contraction> sum = contraction_of(q, id);
     if (sum == nullptr || !sum->scales.empty()) continue;
-    CutOperands cut{*id};
+    CutOperands cut{id};
     for (const Contraction::Term& term : sum->terms) {
       if (term.id.empty() || term.places == nullptr)
         continue;  // a lookup, or an edit's own numbers

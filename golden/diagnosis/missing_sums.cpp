@@ -22,15 +22,15 @@ struct Sum {
 
 std::vector<Sum> sums_of(const Question& q, const std::vector<std::string>& ids) {
   std::vector<Sum> all;
-  for (auto id = ids.rbegin(); id != ids.rend(); ++id) {
-    const Step& step = q.step_of(*id);
+  for (const std::string& id : std::vector<std::string>(ids.rbegin(), ids.rend())) {
+    const Step& step = q.step_of(id);
     const std::string& letters = step.lines().back().letters;
     const auto weights = step.weights(WeightKind::matrix);
     if (weights.size() != 1 || !step.calls(ModelOp::einsum)) continue;
     for (std::size_t d = 0; d < weights[0]->letters.size(); ++d)
       if (letters.find(weights[0]->letters[d]) == letters.npos) {
         all.push_back(
-            {*id, step.weight_id(*weights[0]), d, letters == q.step().lines().back().letters});
+            {id, step.weight_id(*weights[0]), d, letters == q.step().lines().back().letters});
         break;
       }
   }
