@@ -6,6 +6,7 @@
 #include "golden/compare/block_map.h"
 #include "golden/diagnosis/detail/edits.h"
 #include "golden/diagnosis/detail/trial.h"
+#include "golden/diagnosis/detail/two_faults.h"
 
 namespace shardproof::diagnosis {
 namespace {
@@ -102,27 +103,9 @@ void hold_against(const std::string& pass, bounds::Derivation& replay,
   }
 }
 
-}  // namespace
-
-const std::vector<std::string>& faults() {
-  static const std::vector<std::string> kinds = [] {
-    std::vector<std::string> words;
-    for (const Kind& kind : kKinds) words.emplace_back(kind.fault);
-    return words;
-  }();
-  return kinds;
-}
-
-std::string_view remedy(std::string_view fault) {
-  for (const Kind& kind : kKinds)
-    if (kind.fault == fault) return kind.remedy;
-  return "";
-}
-
-std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
-                                 const std::vector<Wrong>& others, std::string_view without) {
-  const Question question(replay, wrong);
-  if (question.right()) return {};
+/// Returns what is said of a value that has one fault.
+std::vector<Hypothesis> one_fault(bounds::Derivation& replay, const Question& question,
+                                  const std::vector<Wrong>& others, std::string_view without) {
   Search search(question, without);
   // A value that was never written equals any other that was not.
   interpret(Stage::first, question, search);
@@ -145,6 +128,36 @@ std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
   if (!search.explained_everywhere()) interpret(Stage::missing, question, search);
   hold_against(question.place().pass, replay, others, search);
   return search.ranked();
+}
+
+}  // namespace
+
+const std::vector<std::string>& faults() {
+  static const std::vector<std::string> kinds = [] {
+    std::vector<std::string> words;
+    for (const Kind& kind : kKinds) words.emplace_back(kind.fault);
+    return words;
+  }();
+  return kinds;
+}
+
+std::string_view remedy(std::string_view fault) {
+  for (const Kind& kind : kKinds)
+    if (kind.fault == fault) return kind.remedy;
+  return "";
+}
+
+std::vector<Hypothesis> diagnose(bounds::Derivation& replay, const Wrong& wrong,
+                                 const std::vector<Wrong>& others, std::string_view without) {
+  const Question question(replay, wrong);
+  if (question.right()) return {};
+  std::vector<Hypothesis> said = one_fault(replay, question, others, without);
+  if (!said.empty() && said[0].explains) return said;
+  std::vector<Hypothesis> two = two_faults(question, wrong, [&](const Wrong& alone) {
+    const Question part(replay, alone);
+    return part.right() ? std::vector<Hypothesis>() : one_fault(replay, part, {}, without);
+  });
+  return two.empty() ? said : two;
 }
 
 }  // namespace shardproof::diagnosis
