@@ -51,6 +51,17 @@ class FittedOperandsTest : public testing::Test {
     return y;
   }
 
+  /// Returns the queries of a norm that the dump lacks; its keys and values become those of it,
+  /// too.
+  Planted::Value queries_of(const Planted::Value& norm) {
+    for (const char* name : {"k", "v"}) {
+      Planted::Value& value = p.dump.at(kLayer + name);
+      value =
+          Planted::f32(product(kLayer + "norm", norm, std::string("layer0.w") + name), value.shape);
+    }
+    return product(kLayer + "norm", norm, "layer0.wq");
+  }
+
   Planted p{"model=llama,layers=1,E=32,F=64,H=8,K=4,Q=4,V=32 batch=3 prompt=8 gen=2 seed=5"};
   const std::vector<OrderOfBlocks> orders{{0, 1, 3, 2}, {1, 3, 0, 2}, {2, 2, 0, 1}};
 };
@@ -64,8 +75,7 @@ TEST_F(FittedOperandsTest, BlocksOfAGainBehindAProduct) {
   lack({"norm"});
   for (const Torus& torus : {Torus(4, 1, 1), Torus(2, 1, 2)})
     for (const OrderOfBlocks& blocks : orders) {
-      const auto q =
-          product(kLayer + "norm", norm(x, in_order("layer0.norm", blocks)), "layer0.wq");
+      const auto q = queries_of(norm(x, in_order("layer0.norm", blocks)));
       expect_first(p.ask(kLayer + "q", q, torus),
                    fmt::format("{} [{}]: E of layer0.norm: its blocks are {}, in norm, which the "
                                "dump lacks",
@@ -74,7 +84,7 @@ TEST_F(FittedOperandsTest, BlocksOfAGainBehindAProduct) {
     }
   // Eight blocks of four gains: no counts are determined.
   const OrderOfBlocks many{0, 1, 2, 3, 4, 5, 7, 6};
-  const auto q = product(kLayer + "norm", norm(x, in_order("layer0.norm", many)), "layer0.wq");
+  const auto q = queries_of(norm(x, in_order("layer0.norm", many)));
   expect_first(p.ask(kLayer + "q", q, Torus(1, 8, 1), "BLH_yQ"),
                "chunks in another order [y]: E of layer0.norm: its blocks are 0,1,2,3,4,5,7,6");
   Noise noise;
@@ -90,8 +100,8 @@ TEST_F(FittedOperandsTest, BlocksOfATableBehindANorm) {
     Planted::Value x(Shape{3, 8, 32});
     for (std::size_t i = 0; i < x.data.size(); ++i)
       x.data[i] = table.data[at(ids.data[i / 32]) * 32 + i % 32];
-    const auto said =
-        p.ask(kLayer + "q", product(kLayer + "norm", norm(x, gain), "layer0.wq"), Torus(1, 1, 4));
+    p.dump.at(kLayer + "mid").data = Planted::sum(p.value(kLayer + "attn_out"), x).data;
+    const auto said = p.ask(kLayer + "q", queries_of(norm(x, gain)), Torus(1, 1, 4));
     expect_first(said, kind_of(blocks) + " [z]: blocks of 8 rows of embed: " +
                            fmt::format("{}, in embed, which", fmt::join(blocks, ",")));
   }

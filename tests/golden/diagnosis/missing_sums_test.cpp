@@ -42,7 +42,7 @@ class CountsInMissingSums : public testing::Test {
  protected:
   CountsInMissingSums() {
     p.texts = 0;
-    for (const char* name : {"attn_out", "mid"})
+    for (const char* name : {"attn_out", "mid", "layer1.out"})  // what is added to mid is right
       std::erase_if(p.dump, [&](const auto& value) {
         return value.first.ends_with(std::string(".") + name);
       });
