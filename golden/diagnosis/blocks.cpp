@@ -105,6 +105,17 @@ std::vector<int> held_by(const std::vector<std::vector<bool>>& possible) {
   return moved ? held : std::vector<int>();
 }
 
+/// Returns whether the blocks over axes are those that chips have by another order of these axes.
+bool of_axes_in_another_order(const Question& q, const Axes& list, const std::vector<int>& held) {
+  const Torus& torus = q.torus();
+  return std::any_of(q.lists().begin(), q.lists().end(), [&](const Axes& other) {
+    if (other == list || other.sorted() != list.sorted()) return false;
+    for (int chip = 0; chip < torus.chips(); ++chip)
+      if (held[at(torus.block(chip, list))] != torus.block(chip, other)) return false;
+    return true;
+  });
+}
+
 /// Returns, for each block over axes of a cut, which one all wrong chips hold in its place.
 std::vector<int> blocks_held(const Question& q, const Axes& list) {
   const int n = q.torus().size(list);
@@ -141,7 +152,8 @@ void try_rings_of_blocks(const Question& q, Search& search) {
     };
     for (const Order& order : orders(n))
       attempt(order.words, order.k, [&](int own) { return order.index(0, own, n, order.k); });
-    if (const std::vector<int> held = blocks_held(q, list); !held.empty() && is_permutation(held))
+    if (const std::vector<int> held = blocks_held(q, list);
+        !held.empty() && is_permutation(held) && !of_axes_in_another_order(q, list, held))
       attempt(fmt::format("{}", fmt::join(held, ",")), n + 1,
               [&](int own) { return held[at(own)]; });
   }

@@ -52,6 +52,15 @@ TEST_F(Blocks, AxesInAnotherOrder) {
     if (torus.size(Axis::x) == torus.size(Axis::y))
       expect_first(held("B_yLE_x", "B_xLE_y", torus), fault + "[xy]");
   }
+  // Blocks in that order are no fault of another kind.
+  const Torus cube(2, 2, 2);
+  const Planted::Said said = held("BLE_yz", "BLE_zy", cube);
+  expect_first(said, "axes in another order [yz]");
+  expect_none(said, "chunks in another order");
+  const int other[] = {1, 2, 0, 3};
+  expect_first(from(kOut, "BLE_yz", "BLE_yz", cube,
+                    [&](int chip) { return chip / 4 * 4 + other[chip % 4]; }),
+               "chunks in another order [yz]: the blocks over yz are 1,2,0,3");
 }
 
 TEST_F(Blocks, ChunksInAnotherOrder) {
