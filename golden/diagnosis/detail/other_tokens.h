@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "golden/diagnosis/detail/question.h"
+#include "golden/diagnosis/detail/missing.h"
 
 namespace shardproof::diagnosis {
 
@@ -14,7 +14,7 @@ class OtherTokens {
   explicit OtherTokens(const Question& question) : q_(question) {}
 
   /// Returns a value [V,1,...] of one token each; nullopt if it follows from attention, or after
-  /// 2^28 products with weights in all.
+  /// MissingOperands::kProducts products with weights in all.
   std::optional<bounds::IntervalTensor> at(const std::string& id, std::int64_t position);
 
  private:
@@ -23,7 +23,7 @@ class OtherTokens {
   const Question& q_;
   Step::Change change_;
   std::map<std::string, bounds::IntervalTensor> values_;
-  double left_ = 0x1p28;
+  double left_ = MissingOperands::kProducts;
 };
 
 }  // namespace shardproof::diagnosis

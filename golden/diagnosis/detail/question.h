@@ -96,7 +96,7 @@ class Question {
   const Shape& shape() const { return expected_->shape; }
   const Shape& local_shape() const { return local_; }
   std::size_t rank() const { return local_.size(); }
-  /// Returns whether this is no value but a weight, which no step makes.
+  /// Returns whether this is a weight, which no step computes.
   bool of_weight() const { return of_weight_; }
   /// Returns whether the value is a contraction's sum before scales and biases.
   bool raw() const { return raw_; }
