@@ -89,8 +89,7 @@ void try_missing_unlike_rows(const Question& q, Search& search, const Row& row) 
       }
       replaced.change(sum.id, std::move(change));
     }
-    if (auto value = replaced.implied())
-      Trial(q, search).try_value(std::move(c), std::move(*value));
+    Trial(q, search).try_replaced(std::move(c), std::move(replaced));
   };
   for (const Axes& over : q.sets())
     for (std::size_t dim = 0; dim < q.rank(); ++dim)

@@ -68,8 +68,7 @@ void try_missing_sums(const Question& q, Search& search, const Row& row) {
       replaced.change(
           sum.id,
           {.weights = {{sum.weight, without_block(*q.weight(sum.weight), sum.dim, block, n)}}});
-    if (auto value = replaced.implied())
-      Trial(q, search).try_value(std::move(c), std::move(*value));
+    Trial(q, search).try_replaced(std::move(c), std::move(replaced));
   };
   std::vector<Sum> together;
   for (const Sum& sum : sums)
